@@ -58,6 +58,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
             "the first line is that of docs/start/local.md; lines are typed into the second",
             "tests/contract/dev/test_dev.py::test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all",
         ),
+        "sluice dev --manifest": Like(
+            "Spark would fetch Iceberg; what becomes of a manifest is tried there without Spark",
+            "tests/consumer/dev/test_manifest.py::test_dev_runs_what_the_manifest_deploys",
+        ),
     },
     "docs/sinks.md": {
         "from sluice_consumer.sinks import iceberg": Run(
@@ -93,6 +97,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     },
     "docs/start/eks.md": {
         "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),
+        "REGISTRY=111122223333": Run("tests/lab/site/test_start_aws.py::test_ecr_gets_the_repositories_that_a_release_pushes"),
         "cd docs/start": Run("tests/lab/site/test_start_aws.py::test_a_call_has_the_parameters_that_the_service_wants"),
         "helm install": Run(f"{EKS}::test_the_operator_is_installed_and_tested_by_two_commands"),
         "kubectl apply": Run(f"{EKS}::test_the_consumer_gets_ready_within_the_time_of_the_page_and_prints_rows"),
@@ -108,14 +113,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "kubectl -n sluice-system": Run(f"{KUBECTL}::test_argo_cds_configmap_gets_the_health_check_and_keeps_what_it_has"),
     },
     "docs/migration.md": {
-        "python -m sluice_checkpoints migrate": Like(
-            "no account has its table", f"{CLI}/test_command_line.py::test_a_dry_run_shows_every_shard_with_its_reason"
-        ),
-        "python -m sluice_checkpoints diagnose": Like("a synopsis", f"{CLI}/test_diagnose_command.py::test_what_the_table_does_not_say_the_user_may"),
-        "$ python -m sluice_checkpoints diagnose": Like(
-            "a screen of one day", f"{CLI}/test_diagnose_command.py::test_people_see_what_is_wrong_and_what_to_do"
-        ),
-        "python -m sluice_checkpoints export": Like(
+        "sluice migrate": Like("no account has its table", f"{CLI}/test_command_line.py::test_a_dry_run_shows_every_shard_with_its_reason"),
+        "sluice diagnose": Like("a synopsis", f"{CLI}/test_diagnose_command.py::test_what_the_table_does_not_say_the_user_may"),
+        "$ sluice diagnose": Like("a screen of one day", f"{CLI}/test_diagnose_command.py::test_people_see_what_is_wrong_and_what_to_do"),
+        "sluice export": Like(
             "no account has its table", "tests/checkpoints/export/test_export_command.py::test_a_dry_run_shows_every_shard_with_its_reason"
         ),
     },

@@ -21,7 +21,7 @@ from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.driver_report import ReportPhase
-from sluice_consumer.process import child_process, pod, source
+from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.own_pod import PodAnnotations
 
@@ -128,20 +128,26 @@ def run(path: Path, **options: Any) -> None:
 
 
 @main.command()
-@click.argument("entrypoint", metavar="MODULE:FUNCTION")
+@click.argument("entrypoint", metavar="[MODULE:FUNCTION]", required=False)
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with a KinesisConsumer. Its entrypoint, args, env, batch, onError and sparkConf are used, as in its driver.",
+)
 @click.option(
     "--file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File whose lines are the records, including lines that you append.  [default: standard input]",
 )
 @click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="Argument of info.args, as JSON or text. Repeatable.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark, as in sparkConf. Repeatable.")
 @click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of shards of the stream.")
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds from batch to batch.")
-def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, interval: float) -> None:
-    """Run your function on emulated Kinesis. Each line is a record, and a saved file is reloaded. Needs the extra `local`."""
+@click.option("--interval", type=click.FloatRange(min=0), help="Seconds from batch to batch.  [default: that of the manifest, or 1]")
+def dev(**options: Any) -> None:
+    """Run your function, or a manifest, on emulated Kinesis. Each line is a record, and a saved file is reloaded. Needs the extra `local`."""
     from sluice_consumer.dev import program  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
 
-    sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
+    sys.exit(program.run(program.CommandLine(**options)))
 
 
 @main.command()
@@ -171,7 +177,7 @@ def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:
-        source.take(os.environ)
+        configmap_code.take(os.environ)
         code = supervise(path, arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)

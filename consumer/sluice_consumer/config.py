@@ -285,7 +285,9 @@ def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) ->
     if sum(map(bool, given.values())) != 1:
         raise Refused(f"onError.deadLetter: must have exactly one of {', '.join(given)}")
     if where.sqs and not QUEUE_URL.fullmatch(where.sqs):
-        raise Refused(f"onError.deadLetter.sqs: {where.sqs!r} is no URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
+        raise Refused(
+            f"onError.deadLetter.sqs: {where.sqs!r} is not the URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/letters"
+        )
     if where.kinesis and not STREAM.fullmatch(where.kinesis):
         raise Refused(f"onError.deadLetter.kinesis: {where.kinesis!r} is neither name nor ARN of a stream")
     if where.kinesis == stream.name:

@@ -1,7 +1,7 @@
 """A consumer in a Spark session that somebody else made: a notebook, a job of a managed platform (docs/plain-pyspark.md).
 
 Supervisor and driver are threads of one process here, since there is no process to start. A lost lease cancels the Spark jobs of this
-epoch, but cannot end a `process` that does something else meanwhile. None of its writes counts after the next epoch's fence, and what it still emits
+epoch, but cannot end a `process` that is busy with something else. None of its writes counts after the next epoch's fence, and what it still emits
 is part of the same batch (docs/protocol.md, "Invariants").
 """
 

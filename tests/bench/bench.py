@@ -18,6 +18,7 @@ from typing import Any
 
 import catch_up
 import click
+import compare
 import into_lake
 import start
 import tip
@@ -37,10 +38,10 @@ ALIKE = {"lines": ("lines", "lines-catch-up")}
 
 
 class Measurement:
-    """What the tables ask of a run: where its services are, how often it is repeated, and the connector's jar, if somebody has it."""
+    """What the tables ask of a run: where its services are, how often it is repeated; the connector's jar and images, if somebody has them."""
 
-    def __init__(self, dynamodb: str, rounds: int, jar: Path | None) -> None:
-        self.dynamodb, self.rounds, self.jar = dynamodb, rounds, jar
+    def __init__(self, dynamodb: str, rounds: int, jar: Path | None, images: Mapping[str, str]) -> None:
+        self.dynamodb, self.rounds, self.jar, self.images = dynamodb, rounds, jar, images
 
     def catch_up(self) -> tuple[Mapping[str, Any], Any]:
         """Speed of every contestant."""
@@ -74,7 +75,7 @@ class Measurement:
             "batches measured": tip_lines.BATCHES,
             "rounds": self.rounds,
         }
-        return settings, {str(shards): list(tip_lines.rounds(LINES, shards, self.dynamodb, self.rounds)) for shards in SHARDS}
+        return settings, {str(shards): list(tip_lines.rounds(LINES, shards, self.dynamodb, self.rounds, self.images)) for shards in SHARDS}
 
     def lines_catch_up(self) -> tuple[Mapping[str, Any], Any]:
         """The same, catching up."""
@@ -91,6 +92,10 @@ class Measurement:
         settings = {"shards": start.SHARDS, "records": f"{start.RECORDS:,} of each shard, of {start.SIZE:,} B", "rounds": self.rounds}
         rounds = start.rounds(self.dynamodb, self.rounds, self.jar)
         return settings, {"rounds": rounds, "timeline": start.timeline(self.dynamodb)}
+
+    def compare(self) -> tuple[Mapping[str, Any], Any]:
+        """Beside KCL."""
+        return compare.SETTINGS, compare.figures(self.dynamodb)
 
     def extremes(self) -> tuple[Mapping[str, Any], Any]:
         """Nothing at all, and as much as there can be."""
@@ -132,12 +137,14 @@ def run() -> dict[str, Any]:
 @click.option("--rounds", default=2, show_default=True, help="how often what is compared closely is measured, in turns")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="a folder for the figures, a file a table")
 @click.option("--peer-jar", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="the awslabs connector, to be measured beside")
-def main(names: tuple[str, ...], rounds: int, keep: Path | None, peer_jar: Path | None) -> None:
+@click.option("--image", "images", multiple=True, metavar="LINE=TAG", help="a consumer's image of a line of Spark, to be measured beside in `lines`")
+def main(names: tuple[str, ...], rounds: int, keep: Path | None, peer_jar: Path | None, images: tuple[str, ...]) -> None:
     """Measure and print; a table as soon as it is full."""
     os.environ.update(CREDENTIALS)
     click.echo(f"Spark {run()['spark']}, the line of the image ({LINE}); {run()['machine']}, load {run()['load']}\n")
     with emulators.dynamodb_local(places.work()) as dynamodb:
-        measurement = Measurement(dynamodb, rounds, peer_jar.resolve() if peer_jar else None)
+        tags = {line: tag for line, _, tag in (image.partition("=") for image in images)}
+        measurement = Measurement(dynamodb, rounds, peer_jar.resolve() if peer_jar else None, tags)
         for name in itertools.chain.from_iterable(ALIKE.get(name, (name,)) for name in names or sorted({*tables.TABLES} - {"lines-catch-up"})):
             measure: Callable[[], tuple[Mapping[str, Any], Any]] = getattr(measurement, name.replace("-", "_"))
             begun = run()

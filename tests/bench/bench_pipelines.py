@@ -40,6 +40,19 @@ def sink(batch: Any, info: Any) -> None:
     mark(batch=info.batch, waited=[now - micros / 1e6 for micros in arrived])
 
 
+def noted(batch: Any, info: Any) -> None:
+    """Notes what it was handed (`compare_log`), and does not return while the file `hold` exists: a kill is then in the middle of a batch."""
+    found = batch.select("shardId", "sequenceNumber").toArrow()
+    hold, records = Path(info.args["hold"]), dict[str, list[str]]()
+    for shard, sequence in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        records.setdefault(shard, []).append(sequence)
+    unit = {"unit": info.batch, "at": time.time(), "held": hold.exists(), "records": records}
+    with Path(info.args["notes"]).open("a") as out:
+        out.write(json.dumps(unit) + "\n")
+    while unit["held"] and hold.exists():
+        time.sleep(0.02)
+
+
 def mark(**values: Any) -> None:
     """Appends a line."""
     with Path(os.environ["BENCH_MARKS"]).open("a") as out:

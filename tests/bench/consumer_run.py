@@ -56,6 +56,7 @@ class Plan:
         seconds: or after so long.
         path: put in front of PYTHONPATH.
         line: of Spark; that of the image.
+        image: the tag of a consumer's image, which runs in a container then; `line` is its own.
         more: in its environment.
         args: of the pipeline.
         stream: more settings of the stream.
@@ -73,6 +74,7 @@ class Plan:
     more: dict[str, str] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
     stream: dict[str, Any] = field(default_factory=dict)
+    image: str = ""
 
     def configuration(self) -> dict[str, Any]:
         """The consumer's configuration."""
@@ -133,10 +135,29 @@ def python_path(*first: str) -> str:
     return os.pathsep.join(filter(None, (*first, str(HERE), *(str(places.REPO / part) for part in ("consumer", "lab")))))
 
 
+def _here(plan: Plan, folder: Path, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """A command and its environment: the consumer as `sluice run` has it."""
+    command = [str(spark_lines.python(plan.line)), "-m", *_consumer(folder)]
+    return command, os.environ | environment | {"PYTHONPATH": python_path(plan.path)}
+
+
+def _in_container(plan: Plan, folder: Path, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The same in the image: its Python, its Spark, its archive of Java's classes and its copy of Sluice."""
+    for path in (folder, folder / "marks"):
+        path.chmod(0o777)  # the image's user is another one
+    shown = environment | {"PYTHONPATH": os.pathsep.join(filter(None, (plan.path, str(HERE), "/opt/sluice/app")))}
+    mounts = (f"--volume={HERE}:{HERE}:ro", f"--volume={folder}:{folder}")
+    named = [f"--env={name}={value}" for name, value in shown.items()]
+    return ["docker", "run", "--rm", "--network=host", *mounts, *named, "--entrypoint=python", plan.image, "-m", *_consumer(folder)], dict(os.environ)
+
+
+def _consumer(folder: Path) -> tuple[str, ...]:
+    return ("sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]")
+
+
 def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
-    ours = {"SLUICE_LOG": "text", "PYTHONPATH": python_path(plan.path), "BENCH_MARKS": str(folder / "marks")}
-    environment = os.environ | CREDENTIALS | plan.more | ours
-    command = [str(spark_lines.python(plan.line)), "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
+    environment = CREDENTIALS | plan.more | {"SLUICE_LOG": "text", "BENCH_MARKS": str(folder / "marks")}
+    command, environment = _in_container(plan, folder, environment) if plan.image else _here(plan, folder, environment)
     said: list[str] = []
     found = 0
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process, _ended_after(process, plan.seconds):

@@ -35,10 +35,10 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "
 
 def stream(shards: int) -> MemoryStream:
     """So many shards: a quarter of them closed, and each of these followed by two."""
-    twin = MemoryStream("bench", shards=shards // 2)
-    for shard in list(twin.shards)[: shards // 4]:
-        twin.split(shard)
-    return twin
+    memory = MemoryStream("bench", shards=shards // 2)
+    for shard in list(memory.shards)[: shards // 4]:
+        memory.split(shard)
+    return memory
 
 
 # -- the stream over HTTP --------------------------------------------------------------------------------------------------------------
@@ -53,9 +53,9 @@ def listed(shard: Shard) -> dict[str, Any]:
     return {"ShardId": shard.id, "HashKeyRange": hashes, "SequenceNumberRange": numbers} | parents
 
 
-def replies(twin: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+def replies(memory: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
     """What the stub answers."""
-    told, shards = twin.describe(), [listed(shard.shard) for shard in twin.shards.values()]
+    told, shards = memory.describe(), [listed(shard.shard) for shard in memory.shards.values()]
     summary = {"StreamName": told.name, "StreamARN": told.arn, "StreamStatus": "ACTIVE", "RetentionPeriodHours": 24, "EnhancedMonitoring": []}
     summary |= {"StreamCreationTimestamp": told.created_millis / 1000, "OpenShardCount": len(shards)}
 
@@ -72,9 +72,9 @@ def replies(twin: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, Any
 
 
 @contextmanager
-def kinesis(twin: MemoryStream) -> Iterator[str]:
+def kinesis(memory: MemoryStream) -> Iterator[str]:
     """The stub while the block lasts; gives its endpoint."""
-    answer = replies(twin)
+    answer = replies(memory)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -149,9 +149,9 @@ def program(what: str, endpoint: str) -> None:
 
     api = boto3.client("dynamodb", endpoint_url=endpoint)
     if what == "seed":
-        twin = stream(SHARDS)
+        memory = stream(SHARDS)
         create(api, SOURCE, "leaseKey")
-        put_batches(api, SOURCE, [lease(shard.shard) for shard in twin.shards.values()])
+        put_batches(api, SOURCE, [lease(shard.shard) for shard in memory.shards.values()])
         return
     pages = api.get_paginator("scan").paginate(TableName=TARGET, ConsistentRead=True)
     rows = [row for page in pages for row in page["Items"]]

@@ -59,9 +59,9 @@ def test_every_record_comes_as_it_was_made(reader: ShardReader, formats: tuple[s
         again = reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
         assert list(to_arrow([again], "bench")) == list(to_arrow([fetched], "bench"))
         found += [(row[0], row[3], row[2], row[4]) for row in fetched.columns.rows()]
-        place = FetchRequest(SHARD, fetched.end, fetched.read_to_millis)
+        place = FetchRequest(SHARD, fetched.end, fetched.read_to)
     assert found == expected
-    assert (place.position, fetched.behind_millis) == (Position.after(expected[-1][0]), 0)
+    assert (place.position, fetched.behind) == (Position.after(expected[-1][0]), 0)
 
 
 def test_a_reply_holds_no_more_than_ten_megabytes() -> None:

@@ -18,7 +18,7 @@ TABLE = "orders-app"
 DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-east-1"]
 
 
-class TwinRecords:
+class FakeRecords:
     """`OldestRecords` over a stream in memory; remembers what it was asked."""
 
     def __init__(self, stream: MemoryStream) -> None:
@@ -44,7 +44,7 @@ class Scene:
         self.places = [[self.stream.put_in(shard, b"x") for _ in range(3)][1] for shard in (self.a, self.b)]
         rows: list[Any] = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
         self.sources = MemorySources({TABLE: (kcl.KEY, rows)})
-        self.records = TwinRecords(self.stream)
+        self.records = FakeRecords(self.stream)
 
     @property
     def rows(self) -> list[Any]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,6 @@ from sluice_lab import places
 from sluice_lab.aws.proxy import Behaviour, CallOutcome, Upstream, proxy
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.pictures.answers import choose, queries
-from sluice_lab.pictures.drawing import picture
-from sluice_lab.pictures.panels import panels
 from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import NAMESPACE
 
@@ -148,17 +144,6 @@ def test_an_alert_asks_for_a_person_and_ends_when_the_person_has_acted(seen: See
     seen.world.bench.until("Ready", lambda: subject.settled(1))
     seen.world.bench.until("no such alert", lambda: name not in seen.scraper.alerts())
     assert seen.scraper.prometheus.has(f'max_over_time(ALERTS{{alertname="SluiceConsumerStalled",name="{PAYMENTS}",alertstate="firing"}}[1h])')
-
-
-@pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.stem)
-def test_a_dashboard_is_drawn_from_what_prometheus_has(seen: Seen, path: Path) -> None:
-    """Every panel; one without data is refused. `SLUICE_PICTURES` names a folder that the pictures go to: those of docs/monitoring.md are made so."""
-    board = json.loads(path.read_text(encoding="utf-8"))
-    chosen, found, end = seen.chosen(board), panels(board), time.time()
-    drawn = picture(found, lambda panel: seen.scraper.prometheus.history(panel, chosen, seen.began, end))
-    assert all(escape(panel.title) in drawn for panel in found)
-    if folder := os.environ.get("SLUICE_PICTURES"):
-        (Path(folder) / f"{path.stem}.svg").write_text(drawn)
 
 
 def test_nothing_is_lost_or_kept_twice(seen: Seen) -> None:

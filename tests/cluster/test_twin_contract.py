@@ -23,7 +23,7 @@ from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, Cluster, Conflict, Exists
 
 Json = dict[str, Any]
-PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.cluster)]
+PLACES = [pytest.param("memory"), pytest.param("server", marks=pytest.mark.cluster)]
 SPEC: Json = {
     "stream": {"name": "orders", "region": "eu-west-1"},
     "replicas": 2,
@@ -83,25 +83,25 @@ def owned_by(body: Json) -> list[Json]:
     return [{"apiVersion": body["apiVersion"], "kind": body["kind"], "name": meta["name"], "uid": meta["uid"], "controller": True}]
 
 
-def twin_place() -> Place:
+def memory_place() -> Place:
     """The one in memory."""
-    twin = MemoryCluster(lambda: datetime.now(UTC).replace(microsecond=0))
+    memory = MemoryCluster(lambda: datetime.now(UTC).replace(microsecond=0))
 
     def settle(so: Callable[[], bool]) -> bool:
-        twin.collect_garbage()
+        memory.collect_garbage()
         return so()
 
     def watch(kind: str, version: str) -> list[tuple[str, str]]:
-        return [(change.verb, change.body["metadata"]["name"]) for change in twin.watch(kind, int(version))]
+        return [(change.verb, change.body["metadata"]["name"]) for change in memory.watch(kind, int(version))]
 
-    return Place(twin, "default", settle, watch)
+    return Place(memory, "default", settle, watch)
 
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """The in-memory fake, or a fresh namespace of the tests' cluster."""
-    if request.param == "twin":
-        yield twin_place()
+    if request.param == "memory":
+        yield memory_place()
         return
     bench: Bench = request.getfixturevalue("bench")
     name = f"contract-{uuid.uuid4().hex[:8]}"
@@ -251,9 +251,9 @@ def test_a_watch_tells_what_happened_since_a_version_in_order(place: Place) -> N
 
 def test_a_watch_of_long_ago_is_told_that_it_missed_something() -> None:
     """The in-memory fake forgets when it is told to; a real server after minutes, so this half is the in-memory fake's only."""
-    twin = MemoryCluster(lambda: datetime.now(UTC))
-    twin.create({"kind": "Pod", "metadata": {"namespace": "default", "name": "p"}})
-    twin.compact()
+    memory = MemoryCluster(lambda: datetime.now(UTC))
+    memory.create({"kind": "Pod", "metadata": {"namespace": "default", "name": "p"}})
+    memory.compact()
     with pytest.raises(JournalExpired):
-        twin.watch("Pod", 0)
-    assert twin.watch("Pod", twin.version) == ()
+        memory.watch("Pod", 0)
+    assert memory.watch("Pod", memory.version) == ()

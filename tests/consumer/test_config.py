@@ -123,7 +123,7 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
         ("onError.deadLetter", {}, r"onError\.deadLetter: must have exactly one of path, sqs, kinesis"),
         ("onError.deadLetter", {"path": ""}, r"onError\.deadLetter: must have exactly one of"),
         ("onError.deadLetter", {"path": "/l", "sqs": QUEUE}, r"onError\.deadLetter: must have exactly one of"),
-        ("onError.deadLetter", {"sqs": "letters"}, r"onError\.deadLetter\.sqs: 'letters' is no URL of a queue"),
+        ("onError.deadLetter", {"sqs": "letters"}, r"onError\.deadLetter\.sqs: 'letters' is not the URL of a queue"),
         ("onError.deadLetter", {"kinesis": "arn:aws:sqs:us-east-1:123456789012:q"}, r"onError\.deadLetter\.kinesis: .* neither name nor ARN"),
         ("onError.deadLetter", {"kinesis": "orders"}, r"onError\.deadLetter\.kinesis: is the same as stream\.name"),
         ("onError", {"isolate": False, "attempts": 0}, r"onError\.attempts: 0 is below 1"),

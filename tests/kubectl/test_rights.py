@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from screens import fleet
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
@@ -27,7 +27,7 @@ RIGHTS = {command: set(re.findall(r"`([^`]+)`", rights)) for command, rights in 
 class Served:
     """A cluster over HTTP, and the program before it."""
 
-    twin: HttpTwin
+    fake: HttpFake
     kubeconfig: Path
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ class Served:
 def served(tmp_path: Path) -> Iterator[Served]:
     """The fleet of the page's screens."""
     memory = fleet().cluster
-    twin = HttpTwin(memory)
+    fake = HttpFake(memory)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -52,7 +52,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
             if self.command == "GET" and (redrive := re.search(r"/pods/(orders-redrive-\d+)$", self.path)):
                 ended = {"name": "redrive", "state": {"terminated": {"exitCode": 0}}}
                 memory.set_status("Pod", "default", redrive[1], {"containerStatuses": [ended]})
-            reply = twin.call_api(self.command, self.path, dict(self.headers), body)
+            reply = fake.call_api(self.command, self.path, dict(self.headers), body)
             self.send_response(reply.status)
             self.send_header("Content-Length", str(len(reply.data)))
             self.end_headers()
@@ -69,7 +69,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     cluster = {"name": "test", "cluster": {"server": f"http://127.0.0.1:{http.server_address[1]}"}}
     config = {"current-context": "test", "contexts": [context], "clusters": [cluster], "users": [{"name": "me", "user": {"token": "abc"}}]}
     (tmp_path / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
-    yield Served(twin, tmp_path / "config")
+    yield Served(fake, tmp_path / "config")
     http.shutdown()
     http.server_close()
 
@@ -86,13 +86,13 @@ def test_a_command_makes_the_calls_that_the_page_names(served: Served, command: 
     """No more, no less."""
     answer = served.run(*command.split())
     assert answer.returncode == 0, answer.stderr
-    assert {f"{verb} {resource}" for verb, _group, resource in served.twin.rights} == RIGHTS[command]
+    assert {f"{verb} {resource}" for verb, _group, resource in served.fake.rights} == RIGHTS[command]
 
 
 def test_a_restart_is_in_the_cluster(served: Served) -> None:
     """Written through HTTP, on its condition."""
     assert served.run("restart", "orders").stdout.startswith("orders restarts: ")
-    found = served.twin.twin.get("KinesisConsumer", "default", "orders")
+    found = served.fake.memory.get("KinesisConsumer", "default", "orders")
     assert found is not None
     assert "sluice.dev/restart" in found["metadata"]["annotations"]
 

@@ -33,7 +33,7 @@ from sluice_consumer.batches import retention
 from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
 from sluice_consumer.poison import exclusions, isolator
-from sluice_consumer.process import source_watch, supervisor
+from sluice_consumer.process import migrated_source, supervisor
 from sluice_consumer.shards import losses
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
@@ -54,7 +54,7 @@ def trouble(make: Callable[[], SimulatedCluster]) -> Callable[[], SimulatedClust
 def scene(name: str) -> Scene:
     """That trouble's cluster, and the program over it at that moment."""
     world = TROUBLES[name]()
-    return Scene(world.twin, world.now, COLUMNS)
+    return Scene(world.memory, world.now, COLUMNS)
 
 
 def until(world: SimulatedCluster, reason: str, condition: str = "Stalled", seconds: int = 900) -> SimulatedCluster:
@@ -112,7 +112,7 @@ def spec_invalid() -> SimulatedCluster:
 def reconcile_failed() -> SimulatedCluster:
     """Somebody wrote into the status, which is the operator's; its loop tells it when it has failed for a minute."""
     world = started()
-    world.twin.set_status(CONSUMER_KIND, *KEY, {"driver": {**world.status["driver"], "startedAt": "9999-12-31T23:59:59Z"}})
+    world.memory.set_status(CONSUMER_KIND, *KEY, {"driver": {**world.status["driver"], "startedAt": "9999-12-31T23:59:59Z"}})
     body = world.must()
     try:
         parse.view(body, world.context.cache.observed(KEY), world.now)
@@ -183,7 +183,7 @@ def table_gone() -> SimulatedCluster:
 def table_restored() -> SimulatedCluster:
     """Somebody restored it under its name."""
     row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, table_id="4f1c")
-    return ended(65, "Refused", said(lambda: copies.look("sluice_default_orders", row, "9a02")))
+    return ended(65, "Refused", said(lambda: copies.check_copy("sluice_default_orders", row, "9a02")))
 
 
 @trouble
@@ -242,7 +242,7 @@ def held() -> SimulatedCluster:
     """The driver's node is gone, its pod was given up, and another program keeps the object."""
     world = started()
     (driver,) = world.drivers()
-    world.twin.edit(driver, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
+    world.memory.edit(driver, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
     world.lose_nodes()
     world.ask_restart()
     until(world, "DriverOverdue")
@@ -285,10 +285,10 @@ def retention_near() -> SimulatedCluster:
 def data_lost() -> SimulatedCluster:
     """A part of the open batch expired before it was processed."""
     told = (
-        "batch 42 was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: "
+        "batch 42 was begun and never finished, and since then a part of it has gone from the stream, mostly because it expired: "
         f"{quoted(retention, 'shardId-000000000002: 310 of the 500 records from 4959…31 to 4959…88')}. "
-        "If your sink has stored the batch (7c1e, 42), or you can do without these records, go on with what is left: "
-        "set acceptLossOfBatch to 42 in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
+        "If your sink has stored the batch (7c1e, 42), or you can do without these records, continue with what is left. "
+        "To do so, set acceptLossOfBatch to 42 in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
         "sluice.dev/accept-loss=42). It is good for this batch only. Nothing was changed so far"
     )
     return ended(65, "DataLost", quoted(retention, told))
@@ -306,7 +306,7 @@ def data_loss_suspected() -> SimulatedCluster:
 def source_moved() -> SimulatedCluster:
     """The old consumer was started again after the migration."""
     told = "table orders-kcl (KCL) was written after its migration; is the consumer it belongs to still running?"
-    return warned(f"SourceMoved: {quoted(source_watch, told)}")
+    return warned(f"SourceMoved: {quoted(migrated_source, told)}")
 
 
 @trouble

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sluice_lab.demo import in_cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.scenario import delivered, kcl_table, pauses
 from sluice_lab.scenario.account import RecordPosition
 from sluice_lab.scenario.pauses import Commit, CommitSampler, Event
@@ -116,3 +118,9 @@ def test_the_sink_is_read_in_order_of_delivery(tmp_path: Path) -> None:
     found = delivered.read(tmp_path)
     assert [each.record.n for each in found] == [1, 2, 4, 3, 5]
     assert [each.batch for each in found] == [9, 9, 9, 9, 10]
+
+
+def test_the_demo_ends_with_what_still_runs_and_how_to_remove_it() -> None:
+    """And how to look at it: the kubeconfig is none that kubectl finds by itself."""
+    found = in_cluster.still_there(KindCluster("sluice-1a2b", Path("/work/sluice-1a2b.kubeconfig"), Path("/work")))
+    assert all(word in found for word in ("sluice-1a2b", "--kubeconfig=/work/sluice-1a2b.kubeconfig", "make demo-clean"))

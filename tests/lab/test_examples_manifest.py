@@ -25,6 +25,14 @@ def test_only_the_endpoints_of_a_manifest_are_replaced(path: Path) -> None:
     assert found["sparkConf"].items() >= written["spec"].get("sparkConf", {}).items()
 
 
+def test_the_list_of_examples_is_whole() -> None:
+    """A reader finds each by its row."""
+    rows = (REPO / "examples" / "README.md").read_text()
+    folders = [path.parent.name for path in sorted((REPO / "examples").glob("*/README.md"))]
+    assert folders
+    assert [name for name in folders if f"| [{name}]({name}/README.md) |" not in rows] == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error", "message"),
     [

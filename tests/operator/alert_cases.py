@@ -56,6 +56,15 @@ def stands_still(behind: str, batches: str) -> Labels:
     }
 
 
+def throttled(refused: str, cause: str = "ProvisionedThroughputExceededException") -> Labels:
+    """Sixty calls a minute, of two operations, and those that had to be made again."""
+    return {
+        f'sluice_calls_total{{{DRIVER},process="tasks",service="dynamodb",operation="UpdateItem"}}': "0+40x60",
+        f'sluice_calls_total{{{DRIVER},process="driver",service="dynamodb",operation="Query"}}': "0+20x60",
+        f'sluice_retries_total{{{DRIVER},process="tasks",service="dynamodb",cause="{cause}"}}': refused,
+    }
+
+
 CASES = (
     Case("SluiceOperatorAbsent", {}, 6, (HERE,)),
     Case("SluiceOperatorAbsent", up(POD_B), 6),
@@ -92,6 +101,10 @@ CASES = (
     Case("SluiceBatchesStandStill", stands_still("0x60", "9x60"), 30, (), "an idle consumer has no batches"),
     Case("SluiceBatchesStandStill", stands_still("5x60", "9+1x60"), 30),
     Case("SluiceBatchesStandStill", stands_still("5x60", "_x15 1x45"), 18, (), "the first batch has just ended"),
+    Case("SluiceCallsThrottled", throttled("0+30x60"), 30, ({**OF_DRIVER, "service": "dynamodb"},), "half of the calls"),
+    Case("SluiceCallsThrottled", throttled("0+6x60"), 30, (), "a tenth: looks at quiet shards of a stream with other consumers"),
+    Case("SluiceCallsThrottled", throttled("0+30x60", "ExpiredIteratorException"), 30, (), "another cause"),
+    Case("SluiceCallsThrottled", throttled("0+30x60"), 8, (), "for some minutes"),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="BatchSlow"}}': "_x9 1x30"}, 12),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "1x90"}, 80),

@@ -53,15 +53,15 @@ class Wire:
 
     def get(self, *name: str) -> Json | None:
         """See Cluster."""
-        return self._send(lambda: self._town.twin.get(*name))
+        return self._send(lambda: self._town.memory.get(*name))
 
     def create(self, body: Json) -> Json:
         """See Cluster."""
-        return self._send(lambda: self._town.twin.create(body))
+        return self._send(lambda: self._town.memory.create(body))
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
         """See Cluster."""
-        return self._send(lambda: self._town.twin.patch(kind, namespace, name, changes))
+        return self._send(lambda: self._town.memory.patch(kind, namespace, name, changes))
 
     def _send(self, call: Callable[[], T]) -> T:
         town = self._town
@@ -81,23 +81,23 @@ class Town:
     def __init__(self, dice: Random, make: type[Candidate] = Candidate, terms: ElectionTimings = TERMS) -> None:
         self.dice, self.make, self.terms = dice, make, terms
         self.now, self.rough, self.led = 0.0, False, 0
-        self.twin = MemoryCluster(lambda: BEGIN + timedelta(seconds=self.now))
+        self.memory = MemoryCluster(lambda: BEGIN + timedelta(seconds=self.now))
         self.numbers = itertools.count(1)
         self.processes: list[Process] = []
 
     def ship(self) -> None:
         """The chart's empty Lease."""
         kind, namespace, name = WHERE
-        self.twin.create({"kind": kind, "metadata": {"namespace": namespace, "name": name}})
+        self.memory.create({"kind": kind, "metadata": {"namespace": namespace, "name": name}})
 
     def lease(self) -> Json:
         """The Lease's spec."""
-        return (self.twin.get(*WHERE) or {}).get("spec") or {}
+        return (self.memory.get(*WHERE) or {}).get("spec") or {}
 
     def unship(self) -> None:
         """Somebody deletes the Lease."""
-        if there := self.twin.get(*WHERE):
-            self.twin.delete(*WHERE, there["metadata"]["uid"])
+        if there := self.memory.get(*WHERE):
+            self.memory.delete(*WHERE, there["metadata"]["uid"])
 
     def join(self) -> Process:
         """One more process."""

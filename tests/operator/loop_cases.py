@@ -25,9 +25,9 @@ from sluice_operator.telemetry.metrics import OperatorMetrics
 
 def context() -> ReconcileContext:
     """An in-memory fake with one resource in it."""
-    twin = MemoryCluster(lambda: BEGIN)
-    twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
-    return ReconcileContext(twin, Cache(), Settings())
+    memory = MemoryCluster(lambda: BEGIN)
+    memory.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
+    return ReconcileContext(memory, Cache(), Settings())
 
 
 def sink(context: ReconcileContext, loops: Loops) -> EventSink:

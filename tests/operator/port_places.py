@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from simulated_cluster import SPEC
 
 from sluice_operator.cluster.client import ApiServer
@@ -35,6 +35,6 @@ class Place:
         return self.cluster.get(kind, self.namespace, name)
 
 
-def through(http: HttpTwin) -> ApiServer:
+def through(http: HttpFake) -> ApiServer:
     """The real client of a server in memory."""
     return ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands

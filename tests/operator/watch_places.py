@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from simulated_cluster import BEGIN
 from watch_world import Served, Watched, watching
 
@@ -55,17 +55,17 @@ def written(folder: Path, url: str, token: str, authority: Path | None = None) -
     return path
 
 
-def twin_place(folder: Path) -> Place:
+def memory_place(folder: Path) -> Place:
     """The one in memory."""
-    twin = MemoryCluster(lambda: BEGIN)
-    served, writer = Served(twin, {"away"}), ApiServer(HttpTwin(twin))  # type: ignore[arg-type]  # it stands where ApiClient stands
+    memory = MemoryCluster(lambda: BEGIN)
+    served, writer = Served(memory, {"away"}), ApiServer(HttpFake(memory))  # type: ignore[arg-type]  # it stands where ApiClient stands
 
     @asynccontextmanager
     async def watched(namespaces: tuple[str, ...]) -> AsyncIterator[Watched]:
         async with served.standing() as url, watching(writer, url, lambda through: written(folder, through, "t"), namespaces) as found:
             yield found
 
-    return Place(watched, "home", "away", served.forbidden.remove, twin.compact)
+    return Place(watched, "home", "away", served.forbidden.remove, memory.compact)
 
 
 class Real:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
-from http_twin import KINDS, Target, target
+from http_fake import KINDS, Target, target
 
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
@@ -86,7 +86,7 @@ async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, flo
 class Served:
     """The in-memory fake, as an API server tells it: lists in pages, watches, and who may not read what."""
 
-    twin: MemoryCluster
+    memory: MemoryCluster
     forbidden: set[str] = field(default_factory=set)
     lists: int = 0
 
@@ -113,18 +113,18 @@ class Served:
 
     def _list(self, request: web.Request, at: Target) -> web.Response:
         self.lists += 1
-        found = [body for body in self.twin.all(at.kind) if _ours(body, at)]
+        found = [body for body in self.memory.all(at.kind) if _ours(body, at)]
         begin, size = int(request.query.get("continue", 0)), 2
         more = {"continue": str(begin + size)} if begin + size < len(found) else {}
-        return web.json_response({"items": found[begin : begin + size] or None, "metadata": {"resourceVersion": str(self.twin.version), **more}})
+        return web.json_response({"items": found[begin : begin + size] or None, "metadata": {"resourceVersion": str(self.memory.version), **more}})
 
     async def _watch(self, request: web.Request, at: Target) -> web.StreamResponse:
         reply, since = web.StreamResponse(), int(request.query["resourceVersion"])
         await reply.prepare(request)
         while True:
-            now = self.twin.version  # somebody may write while a line is sent
+            now = self.memory.version  # somebody may write while a line is sent
             try:
-                changes = [one for one in self.twin.watch(at.kind, since) if int(one.body["metadata"]["resourceVersion"]) <= now]
+                changes = [one for one in self.memory.watch(at.kind, since) if int(one.body["metadata"]["resourceVersion"]) <= now]
             except JournalExpired:
                 await reply.write(_line("ERROR", {"code": 410, "message": "too old"}))
                 return reply

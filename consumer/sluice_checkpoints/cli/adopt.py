@@ -84,8 +84,8 @@ def _said(before: ConsumerRow, after: ConsumerRow) -> str:
     if before.consumer_id != after.consumer_id:
         whose = owner or (", of the driver that comes first," if before.owner else "")
         return (
-            f"is consumer {after.consumer_id}{whose} now, no longer {before.consumer_id}; it goes on after batch {after.committed}, "
+            f"is consumer {after.consumer_id}{whose} now, no longer {before.consumer_id}; it continues after batch {after.committed}, "
             "and what the original read after the copy was made comes again, under the new id"
         )
     former = f", no longer to {named(before.owner, before.cluster)}" if before.owner else ""
-    return f"belongs to {named(after.owner or '', after.cluster)} now{former}; consumer {after.consumer_id} goes on after batch {after.committed}"
+    return f"belongs to {named(after.owner or '', after.cluster)} now{former}; consumer {after.consumer_id} continues after batch {after.committed}"

@@ -48,13 +48,13 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
         Refused: it is not there, or no letter.
     """
     if name.startswith("/") or ".." in name.split("/"):
-        raise Refused(f"{name}: no name of a letter; `dead-letters list` has them")
+        raise Refused(f"{name}: is not the name of a dead letter; `dead-letters list` prints the names")
     letter, waits = _found(where, name)
     if output.as_json:
         output.document({"name": name, **letter.document(), "pending": waits})
         return
     if waits:
-        output.out.print(f"pending: no letter yet, for batch {letter.batch} is not known to be committed; it is not redriven", highlight=False)
+        output.out.print(f"pending: not redriven yet, because batch {letter.batch} is not known to be committed", highlight=False)
     for key, value in letter.document().items():
         if key not in {"data", "error", "format"}:
             output.out.print(f"[bold]{key}[/]  {escape(_line(str(value)))}", soft_wrap=True)

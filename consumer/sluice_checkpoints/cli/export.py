@@ -48,17 +48,17 @@ def run(options: ExportOptions, output: Output) -> None:
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_EXIT))  # an orderly exit: the lease is released
     request = ExportRequest(options.format_, options.to, options.quiet_seconds, round(options.lease_seconds * 1000))
-    exporter = Exporter(request, _world(options, output))
+    exporter = Exporter(request, _ports(options, output))
     _report(exporter.dry_run() if options.dry_run else exporter.run(), output)
 
 
-def _world(options: ExportOptions, output: Output) -> ExportPorts:
+def _ports(options: ExportOptions, output: Output) -> ExportPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
     return ExportPorts(
         store=CheckpointStore(own_table(options.table, api)),
         catalog=catalog,
-        foreign=DynamoTargetTables(api),
+        targets=DynamoTargetTables(api),
         holder=f"export on {socket.gethostname()}",
         progress=LoggedProgress(output.log),
         records=BotoPassedRecords(catalog),
@@ -95,10 +95,10 @@ def _report(result: ExportResult, output: Output) -> None:
 def _grid(plan: ExportPlan) -> Grid:
     grid = Grid("shard", "position", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for entry in plan.entries:
-        saying, kept = entry.saying, entry.outcome == KEPT
+        expressible, kept = entry.expressible, entry.outcome == KEPT
         said = short(entry.said) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.said)}"
-        style = "yellow" if kept or saying.warnings else ""
-        risk = "come again" if saying.again and not kept else ""
-        why = "is further" if kept else saying.why
-        grid.add_row(entry.shard, place(saying.committed), said, short(entry.was or "no row"), escape(why), risk, style=style)
+        style = "yellow" if kept or expressible.warnings else ""
+        risk = "come again" if expressible.again and not kept else ""
+        why = "is further" if kept else expressible.why
+        grid.add_row(entry.shard, place(expressible.committed), said, short(entry.was or "no row"), escape(why), risk, style=style)
     return grid

@@ -55,8 +55,8 @@ def main() -> None:
     """Migrate, inspect and export checkpoint tables of Kinesis consumers.
 
     Exit codes: 0 done · 65 data, request or access refused: you have to act, and no consumer starts on what was written so far · 75 the source
-    is in use, or another migration is running: try again later · 2 wrong usage · 1 anything else, mostly no answer in time: run it again
-    (diagnose: records are or will be lost).
+    is in use, or another migration is running: try again later · 2 wrong usage · 1 anything else, mostly no answer in time: run it again.
+    For diagnose, 1 means that records are or will be lost.
     """
 
 

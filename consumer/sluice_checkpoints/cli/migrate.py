@@ -48,7 +48,7 @@ def run(options: MigrateOptions, output: Output) -> None:
         SluiceError: see `Migrator.run`.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_EXIT))  # an orderly exit: the claim is released
-    migrator = Migrator(_request(options), _world(options, output))
+    migrator = Migrator(_request(options), _ports(options, output))
     output.migrated(migrator.dry_run() if options.dry_run else migrator.run())
 
 
@@ -66,7 +66,7 @@ def _request(options: MigrateOptions) -> MigrationRequest:
     )
 
 
-def _world(options: MigrateOptions, output: Output) -> MigrationPorts:
+def _ports(options: MigrateOptions, output: Output) -> MigrationPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     return MigrationPorts(
         sources=DynamoSources(api, PATIENCE),

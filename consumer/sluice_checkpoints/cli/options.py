@@ -89,7 +89,7 @@ def parse_places(_context: click.Context, _parameter: click.Parameter, values: t
         if not SHARD_ID.fullmatch(shard) or place is None:
             raise click.BadParameter(f"{value!r} is not SHARD=PLACE, such as shardId-000000000003=trim-horizon, …=END or …=SEQUENCE")
         if found.setdefault(shard, place) != place:
-            raise click.BadParameter(f"{shard} is given two places")
+            raise click.BadParameter(f"{shard} is given two positions")
     return found
 
 

@@ -10,7 +10,7 @@ from sluice_checkpoints.cli.table_document import document
 from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.owners import named
-from sluice_checkpoints.protocol.rows import Item
+from sluice_checkpoints.protocol.rows import EXPORTED, Item
 
 
 def run(table: str, region: str, endpoint: str | None, output: Output) -> None:
@@ -35,6 +35,7 @@ def _headline(found: Item) -> str:
     if found["generation"] is None:
         return f"no consumer yet · {origin}"
     lease = "released" if found["released"] else f"held by {found['holder'] or 'an unknown holder'}"
+    lease = "" if found["state"] == EXPORTED else lease  # nobody can take it any more
     owner = f"of {named(found['owner'], found['cluster'])}" if found["owner"] else ""
     parts = [found["state"], owner, f"generation {found['generation']}", f"{found['committed']} batches committed", lease, found["stream"], origin]
     return " · ".join(filter(None, parts))

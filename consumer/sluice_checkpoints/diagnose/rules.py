@@ -18,12 +18,12 @@ from sluice_checkpoints.stream.model import Shard
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 
 ANOTHER_STREAM = (
-    "name the stream the table is of; if it was deleted and made again, give its consumer a new table: no place in this one means anything"
+    "name the stream the table is of; if it was deleted and made again, give its consumer a new table: no position in this one means anything"
 )
 HASH_KEYS = 2**128
 MIGRATE = "migrate: Sluice reads it from its beginning (say --unstarted trim-horizon)"
 WAITING = (
-    "A shard that followed it says AT_TIMESTAMP, so KCL did not delete it as finished, and does not read it: what it holds after that time is lost, "
+    "A shard that followed it says AT_TIMESTAMP, so KCL did not delete it as finished, and does not read it. What it holds after that time is lost, "
     "unless it was closed before"
 )
 AT_THAT_TIME = "migrate with --timestamp: Sluice reads what it holds after that time"
@@ -99,15 +99,17 @@ def _interrupted(observed: Observation) -> Iterator[Finding]:
     if (stopped := observed.interrupted) is None:
         return
     main, next_start = {
-        "kcl": ("is still KCL's", "skips the copy, deletes the KCL table and goes on with what the half-made one holds"),
-        "gone": ("is gone", "makes it anew, copies what the half-made one holds, and deletes that; before NiFi 2.10.0 also after a failed copy"),
-        "nifi": ("was made anew", "copies the half-made one over it once more and deletes that; before NiFi 2.10.0 it deletes without a copy"),
+        "kcl": ("is still KCL's", "skips the copy, deletes the KCL table and continues with what the half-made one holds"),
+        "gone": ("is gone", "creates it again, copies what the half-made one holds, and deletes that; before NiFi 2.10.0 even after a failed copy"),
+        "nifi": ("was created again", "copies the half-made one over it once more and deletes that; before NiFi 2.10.0 it deletes without a copy"),
     }[stopped.main]
     state = "is complete" if stopped.complete else "is not complete"
-    text = f"NiFi's own migration was interrupted: the main table {main}, {stopped.half} {state} and holds {stopped.held} places; NiFi's next start "
+    text = (
+        f"NiFi's own migration was interrupted: the main table {main}, {stopped.half} {state} and holds {stopped.held} positions; NiFi's next start "
+    )
     risked = stopped.not_there if stopped.main == "kcl" else stopped.only_there
     stand = "are in the KCL table alone" if stopped.main == "kcl" else f"are in {stopped.half} alone, the only copy"
-    advice = "do not start NiFi; migrate now: both tables are read, and the higher place counts"
+    advice = "do not start NiFi; migrate now: both tables are read, and the higher position counts"
     severity = WILL_BE_LOST if risked else WARNING
     yield Finding("interrupted-migration", severity, None, f"{text}{next_start}" + (f"; {_names(risked)} {stand}" if risked else ""), advice)
 
@@ -116,7 +118,7 @@ def _copy_never_finished(observed: Observation) -> Iterator[Finding]:
     """The KCL table was deleted before everything had been copied out of it."""
     stopped = observed.interrupted
     if stopped and stopped.main != "kcl" and not stopped.complete:
-        text = f"the KCL table was deleted though the copy into {stopped.half} was never completed: places that are in neither table are lost"
+        text = f"the KCL table was deleted though the copy into {stopped.half} was never completed: positions that are in neither table are lost"
         yield Finding("interrupted-migration", LOST, None, text, "restore the KCL table from a backup or a point in time, if there is one")
 
 
@@ -156,7 +158,7 @@ def _never_acknowledged(case: DiagnosedShard) -> Iterator[Finding]:
     if case.row.stored.text != LATEST.upper():
         yield case.started_late("never-acknowledged", f"was never acknowledged ({case.row.stored.text})")
         return
-    text = "says LATEST, which is no place: until its first checkpoint, whatever arrives while its consumer is stopped is lost at every start"
+    text = "says LATEST, which is not a position: until its first checkpoint, whatever arrives while its consumer is stopped is lost at every start"
     yield case.found("never-acknowledged", WILL_BE_LOST, text, PINNED)
 
 
@@ -177,7 +179,7 @@ def _behind_its_children(case: DiagnosedShard) -> Iterator[Finding]:
     if case.all.system.stores_ends:
         text = f"is not finished (is at {case.row.stored.text}), though {_names(started)} behind it started: the order is broken"
         yield case.found(
-            "order", WARNING, f"{text}, and its rest may be lost", "migrate: Sluice reads its rest before it goes on with what follows it"
+            "order", WARNING, f"{text}, and its rest may be lost", "migrate: Sluice reads its rest before it continues with what follows it"
         )
     else:
         text = f"has {_names(started)} started behind it, and {case.all.system.title} does not store whether it was read to its end"
@@ -195,7 +197,7 @@ def _children_are_gone(case: DiagnosedShard) -> Iterator[Finding]:
 def _left_behind(case: DiagnosedShard) -> Iterator[Finding]:
     """Prepared checkpoints, hand-offs and claims. An owner is none of these: it stays after a clean stop too."""
     for note in case.row.notes if case.row else ():
-        yield case.found("left-behind", WARNING, note, "make sure its consumer is stopped; its place is the row's in any case")
+        yield case.found("left-behind", WARNING, note, "make sure its consumer is stopped; its position is the row's in any case")
 
 
 def _comes_again(case: DiagnosedShard) -> Iterator[Finding]:
@@ -216,7 +218,7 @@ def _row_is_missing(case: DiagnosedShard) -> Iterator[Finding]:
         return
     if case.all.reading.finished_rows_vanish:
         text = (
-            "has no row, though what followed it has progress, and KCL did not delete it as finished: a shard before it still has a row, or one that "
+            "has no row, though what followed it has progress, and KCL did not delete it as finished. A shard before it still has a row, or one that "
             "followed it was not started. KCL does not read it: its records are lost unless they were read before"
         )
         yield case.found("row-missing", WILL_BE_LOST, text, MIGRATE)

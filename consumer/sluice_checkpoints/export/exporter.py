@@ -60,13 +60,13 @@ class ExportResult:
 class Exporter:
     """One run of one export."""
 
-    def __init__(self, request: ExportRequest, world: ExportPorts) -> None:
-        self._request, self._world = request, world
+    def __init__(self, request: ExportRequest, ports: ExportPorts) -> None:
+        self._request, self._ports = request, ports
         self._writer: FormatWriter = WRITERS[request.format]
         self._accepted: set[ShardPlace] = set()
-        check_table("table", world.store.table.name)
+        check_table("table", ports.store.table.name)
         check_table("to", request.to)
-        if request.to == world.store.table.name:
+        if request.to == ports.store.table.name:
             raise Refused(f"--to {request.to} is Sluice's own table")
 
     def dry_run(self) -> ExportResult:
@@ -79,8 +79,8 @@ class Exporter:
             return done
         survey = self._survey()
         if self._request.quiet_seconds and survey.seen.exists:
-            self._world.progress.waiting(self._request.quiet_seconds, "the other table must not move")
-            self._world.sleep(self._request.quiet_seconds)
+            self._ports.progress.waiting(self._request.quiet_seconds, "the other table must not move")
+            self._ports.sleep(self._request.quiet_seconds)
             self._same(survey.seen, self._look())
         return ExportResult(PLANNED, f"{len(survey.plan.entries)} shards; nothing was written", survey.plan, survey.plan.warnings)
 
@@ -97,28 +97,28 @@ class Exporter:
             return done
         survey = self._survey()
         at = datetime.fromtimestamp(survey.now_millis / 1000, UTC).isoformat()
-        self._world.progress.step("taking the consumer's lease")
-        with holding(self._world, self._request.lease_millis, at) as held:
+        self._ports.progress.step("taking the consumer's lease")
+        with holding(self._ports, self._request.lease_millis, at) as held:
             warnings, made = self._export(held, survey)
         return ExportResult(EXPORTED, f"{len(made.entries)} shards given back to {self._request.to}", made, (*warnings, *made.warnings))
 
     def _done_before(self) -> ExportResult | None:
         """The result if this very export is done; refuses a table that was exported to another."""
-        row = self._world.store.consumer()
+        row = self._ports.store.consumer()
         if row is None or row.state == ACTIVE:
             return None
         if row.exported_to != self._request.to:
-            raise Refused(f"table {self._world.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
-        other = self._world.foreign.key_schema(self._request.to) not in {None, self._writer.keys}
+            raise Refused(f"table {self._ports.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
+        other = self._ports.targets.key_schema(self._request.to) not in {None, self._writer.keys}
         warning = f"--format {self._writer.name} has no effect: table {self._request.to} was written before, in another format"
         return ExportResult(EXPORTED, f"given back to {self._request.to} before; nothing was written", warnings=(warning,) if other else ())
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def _survey(self) -> ExportSurvey:
-        self._world.progress.step(f"table {self._world.store.table.name}, and {self._request.to} as {self._writer.name}")
-        stream = self._world.catalog.describe()
-        self._identify(self._world.store.consumer(), stream)
+        self._ports.progress.step(f"table {self._ports.store.table.name}, and {self._request.to} as {self._writer.name}")
+        stream = self._ports.catalog.describe()
+        self._identify(self._ports.store.consumer(), stream)
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
         seen = self._look()
@@ -126,7 +126,7 @@ class Exporter:
         return ExportSurvey(stream, seen, made, now_millis)
 
     def _identify(self, row: ConsumerRow | None, stream: StreamIdentity) -> None:
-        table = self._world.store.table.name
+        table = self._ports.store.table.name
         if row is None:
             raise Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
         if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
@@ -135,30 +135,30 @@ class Exporter:
             raise Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
 
     def _look(self) -> TargetSnapshot:
-        to, foreign = self._request.to, self._world.foreign
+        to, targets = self._request.to, self._ports.targets
         for ending, why in self._writer.conflicting_suffixes:
-            if foreign.key_schema(to + ending) is not None:
+            if targets.key_schema(to + ending) is not None:
                 raise Refused(f"there is a table {to}{ending}: {why}")
-        if foreign.key_schema(to) is None:
+        if targets.key_schema(to) is None:
             if not to.endswith(self._writer.table_suffix):
                 raise Refused(f"there is no table {to}, and one that is made for {self._writer.name} must be called {to}{self._writer.table_suffix}")
-            return TargetSnapshot(Snapshot(to, {to: self._writer.keys}, {to: ()}), self._world.clock(), exists=False)
-        _, snapshot = detect.take_snapshot(foreign, to, self._writer.name)
-        return TargetSnapshot(snapshot, self._world.clock(), exists=True)
+            return TargetSnapshot(Snapshot(to, {to: self._writer.keys}, {to: ()}), self._ports.clock(), exists=False)
+        _, snapshot = detect.take_snapshot(targets, to, self._writer.name)
+        return TargetSnapshot(snapshot, self._ports.clock(), exists=True)
 
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
-        row = self._world.store.consumer()
+        row = self._ports.store.consumer()
         self._identify(row, stream)
-        rows = SluiceSide(self._world.store.contents().all, row.committed if row else 0)
-        shards = self._world.catalog.list_shards()
-        ours = self._passed(rows, shards)
-        theirs = self._read(seen, stream, shards)
-        return plan(ours, theirs, stream, shards), shards.date_millis
+        rows = SluiceSide(self._ports.store.contents().all, row.committed if row else 0)
+        shards = self._ports.catalog.list_shards()
+        sluice = self._passed(rows, shards)
+        target = self._read(seen, stream, shards)
+        return plan(sluice, target, stream, shards), shards.date_millis
 
-    def _passed(self, ours: SluiceSide, shards: ShardList) -> SluiceSide:
+    def _passed(self, sluice: SluiceSide, shards: ShardList) -> SluiceSide:
         """With what Kinesis says of records that the other format cannot say a place inside of."""
-        inside = [] if self._writer.supports_subsequence else ours.inside(shards)
-        return replace(ours, passed=self._world.records.passed(inside)) if inside and self._world.records else ours
+        inside = [] if self._writer.supports_subsequence else sluice.inside(shards)
+        return replace(sluice, passed=self._ports.records.passed(inside)) if inside and self._ports.records else sluice
 
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
         """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream belongs to another consumer."""
@@ -174,7 +174,7 @@ class Exporter:
         what = f"--to {self._request.to}"
         refuse_other_stream(stream, compared.contradictions(), what)
         if places := set(compared.places()) - self._accepted:
-            refuse_other_stream(stream, compared.disowned(self._world.catalog.disowned(sorted(places))), what)
+            refuse_other_stream(stream, compared.disowned(self._ports.catalog.disowned(sorted(places))), what)
             self._accepted |= places
 
     def _same(self, before: TargetSnapshot, later: TargetSnapshot) -> None:
@@ -186,13 +186,13 @@ class Exporter:
 
     def _export(self, held: HeldLease, survey: ExportSurvey) -> tuple[tuple[str, ...], ExportPlan]:
         warnings, rest = self._ready(held, survey.seen)
-        if self._world.catalog.describe().created_millis != survey.stream.created_millis:
+        if self._ports.catalog.describe().created_millis != survey.stream.created_millis:
             raise Refused(f"stream {survey.stream.name} was deleted and created again during the export")
         held.alive()
         made, _ = self._plan(survey.stream, rest)
         self._write(held, made)
         held.alive()
-        self._world.progress.step("reading what was written")
+        self._ports.progress.step("reading what was written")
         left, _ = self._plan(survey.stream, self._look())
         if left.changes:
             labels = ", ".join(change.label for change in left.changes[:CHANGES_SHOWN])
@@ -205,21 +205,21 @@ class Exporter:
     def _ready(self, held: HeldLease, seen: TargetSnapshot) -> tuple[tuple[str, ...], TargetSnapshot]:
         """The other table, made or at rest."""
         if not seen.exists:
-            self._world.progress.step(f"making table {self._request.to}")
-            return self._world.foreign.create(self._request.to, self._writer.keys), self._look()
+            self._ports.progress.step(f"making table {self._request.to}")
+            return self._ports.targets.create(self._request.to, self._writer.keys), self._look()
         quiet = self._request.quiet_seconds
         quiet = self._writer.reader.quiet(seen.snapshot) if quiet is None else quiet
-        self._world.progress.waiting(quiet, "the other table must not move")
+        self._ports.progress.waiting(quiet, "the other table must not move")
         held.pause(seen.at + quiet)
         later = self._look()
         self._same(seen, later)
         return (), later
 
     def _write(self, held: HeldLease, made: ExportPlan) -> None:
-        self._world.progress.step(f"writing {len(made.changes)} rows")
+        self._ports.progress.step(f"writing {len(made.changes)} rows")
         written = 0
         for changes in in_transactions(made.changes):
             held.alive()
-            write_rows(self._world.foreign, self._request.to, changes)
+            write_rows(self._ports.targets, self._request.to, changes)
             written += len(changes)
-            self._world.progress.wrote(written, len(made.changes))
+            self._ports.progress.wrote(written, len(made.changes))

@@ -20,11 +20,11 @@ LOST = "another epoch took the consumer's lease; nothing more is exported"
 class HeldLease(LeaseKeeper):
     """A lease that is ours, and whether the table was exported under it."""
 
-    def __init__(self, taken: TakenLease, world: ExportPorts) -> None:
-        super().__init__(world, taken.row.lease_millis, taken.sent)
+    def __init__(self, taken: TakenLease, ports: ExportPorts) -> None:
+        super().__init__(ports, taken.row.lease_millis, taken.sent)
         self.row, self.epoch = taken.row, taken.epoch
         self.exported = False
-        self._store = world.store
+        self._store = ports.store
 
     def beat(self) -> None:
         """See `LeaseKeeper.beat`."""
@@ -43,17 +43,17 @@ class HeldLease(LeaseKeeper):
 
 
 @contextmanager
-def holding(world: ExportPorts, lease_millis: int, at: str) -> Iterator[HeldLease]:
+def holding(ports: ExportPorts, lease_millis: int, at: str) -> Iterator[HeldLease]:
     """Takes the lease; releases it in the end unless the table was exported. `at` is the time, for people.
 
     Raises:
         LeaseHeld: the consumer runs: suspend it, or wait until it has stopped.
     """
-    watcher = Watcher(world.clock, world.sleep, lambda seconds: world.progress.waiting(seconds, "the consumer's lease runs out"))
-    held = HeldLease(take_over(world.store, LeaseRequest(lease_millis, world.holder, at), watcher), world)
+    watcher = Watcher(ports.clock, ports.sleep, lambda seconds: ports.progress.waiting(seconds, "the consumer's lease runs out"))
+    held = HeldLease(take_over(ports.store, LeaseRequest(lease_millis, ports.holder, at), watcher), ports)
     try:
         yield held
     finally:
         if not held.exported:
             with suppress(SluiceError):  # what ended the block is what counts; an unreleased lease runs out
-                world.store.release(held.epoch)
+                ports.store.release(held.epoch)

@@ -90,7 +90,7 @@ class PlannedShard:
     """
 
     shard: str
-    saying: Expressible
+    expressible: Expressible
     was: str | None
     outcome: str
     change: RowChange | None = None
@@ -100,7 +100,7 @@ class PlannedShard:
         """What the other table says in the end, for people."""
         if self.outcome == KEPT:
             return str(self.was)
-        return str(self.saying.position) if self.saying.position else "not started"
+        return str(self.expressible.position) if self.expressible.position else "not started"
 
 
 @dataclass(frozen=True)
@@ -119,93 +119,93 @@ class ExportPlan:
     def counts(self) -> dict[str, int]:
         """How many rows are written, unchanged and kept, and for how many shards records come again."""
         outcomes = Counter(entry.outcome for entry in self.entries)
-        again = sum(entry.saying.again for entry in self.entries if entry.outcome != KEPT)
+        again = sum(entry.expressible.again for entry in self.entries if entry.outcome != KEPT)
         return {name: outcomes[name] for name in (WRITTEN, UNCHANGED, KEPT)} | {"readAgain": again}
 
 
-def plan(ours: SluiceSide, theirs: TargetSide, stream: StreamIdentity, shards: ShardList) -> ExportPlan:
+def plan(sluice: SluiceSide, target: TargetSide, stream: StreamIdentity, shards: ShardList) -> ExportPlan:
     """The plan.
 
     Raises:
         Refused: a row of the other table cannot be of this stream, or a position cannot be said there. All of them are named.
     """
-    refuse_all(f"table {theirs.snapshot.table} cannot be written", list(_strange(theirs, shards)))
-    found = _by_shard(theirs, stream)
-    sayings = [(shard, _saying(ours, shard, theirs.writer)) for shard in shards.shards]
-    places = {shard.id: _place(shard, saying, stream, shards) for shard, saying in sayings}
-    entries = tuple(_entry(saying, theirs, places[shard.id], found.get(shard.id)) for shard, saying in sayings)
-    problems = [f"{e.shard}: {e.saying.problem}" for e in entries if e.saying.problem and e.outcome != KEPT]
-    refuse_all(f"positions cannot be written in the format {theirs.writer.name}", problems)
-    return ExportPlan(entries, (*theirs.notes, *_warnings(entries), *_gone(ours, shards)))
+    refuse_all(f"table {target.snapshot.table} cannot be written", list(_strange(target, shards)))
+    found = _by_shard(target, stream)
+    stored = [(shard, _expressible(sluice, shard, target.writer)) for shard in shards.shards]
+    places = {shard.id: _place(shard, expressible, stream, shards) for shard, expressible in stored}
+    entries = tuple(_entry(expressible, target, places[shard.id], found.get(shard.id)) for shard, expressible in stored)
+    problems = [f"{e.shard}: {e.expressible.problem}" for e in entries if e.expressible.problem and e.outcome != KEPT]
+    refuse_all(f"positions cannot be written in the format {target.writer.name}", problems)
+    return ExportPlan(entries, (*target.notes, *_warnings(entries), *_gone(sluice, shards)))
 
 
-def _strange(theirs: TargetSide, shards: ShardList) -> Iterable[str]:
-    for row in theirs.shards.values():
+def _strange(target: TargetSide, shards: ShardList) -> Iterable[str]:
+    for row in target.shards.values():
         if problem := problem_with(row, shards.get(row.id)):
             yield f"row {row.id}: {problem}"
 
 
-def _place(shard: Shard, saying: Expressible, stream: StreamIdentity, shards: ShardList) -> RowContent:
+def _place(shard: Shard, expressible: Expressible, stream: StreamIdentity, shards: ShardList) -> RowContent:
     children = tuple(child.id for child in shards.children_of(shard.id))
-    return RowContent(shard, children, saying.position, stream.name, shards.date_millis, saying.last)
+    return RowContent(shard, children, expressible.position, stream.name, shards.date_millis, expressible.last)
 
 
-def _by_shard(theirs: TargetSide, stream: StreamIdentity) -> dict[str, RawItem]:
+def _by_shard(target: TargetSide, stream: StreamIdentity) -> dict[str, RawItem]:
     """The rows that a writer would write for these shards, by shard id."""
     key = {"streamName": stream.name}
-    *first, last = [name.name for name in theirs.writer.keys]
-    rows = (row for row in theirs.snapshot.rows if all(row[name].get("S") == key[name] for name in first))
+    *first, last = [name.name for name in target.writer.keys]
+    rows = (row for row in target.snapshot.rows if all(row[name].get("S") == key[name] for name in first))
     return {row[last]["S"]: row for row in rows}
 
 
 # -- what a format can say ---------------------------------------------------------------------------------------------------------
 
 
-def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible:
-    row = ours.rows.get(shard.id)
+def _expressible(sluice: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible:
+    row = sluice.rows.get(shard.id)
     if row is None:
         return _in_words(Expressible(TRIM_HORIZON, TRIM_HORIZON, "no row yet: its parents are not finished"), writer)
-    stands = row.committed_position(ours.committed)
-    saying = Expressible(stands, stands, "its position")
-    if row.batch > ours.committed and row.start != row.end:
+    stands = row.committed_position(sluice.committed)
+    expressible = Expressible(stands, stands, "its position")
+    if row.batch > sluice.committed and row.start != row.end:
         warning = f"batch {row.batch} is open: its records come again"
-        saying = saying.but(stands, f"where open batch {row.batch} starts", warning, again=True)
+        expressible = expressible.but(stands, f"where open batch {row.batch} starts", warning, again=True)
     if stands == END:
-        return _ended(replace(saying, why="finished"), row, shard, writer)
-    if not writer.supports_subsequence and (shard.id, stands.sequence) in ours.passed and stands.sequence:
-        why = "behind its record: that is no longer in the stream"
-        saying = saying.but(Position.after(stands.sequence), why, f"stands inside a record ({stands}) that is no longer in the stream", again=False)
-    return _in_words(saying, writer)
+        return _ended(replace(expressible, why="finished"), row, shard, writer)
+    if not writer.supports_subsequence and (shard.id, stands.sequence) in sluice.passed and stands.sequence:
+        why, warning = "behind its record: that is no longer in the stream", f"stands inside a record ({stands}) that is no longer in the stream"
+        expressible = expressible.but(Position.after(stands.sequence), why, warning, again=False)
+    return _in_words(expressible, writer)
 
 
-def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
+def _in_words(expressible: Expressible, writer: FormatWriter) -> Expressible:
     """Everything but the end of a shard."""
-    if saying.position and saying.position.sub is not None and not writer.supports_subsequence:
-        why = f"its position is inside an aggregate ({saying.committed}), which {writer.name} cannot store; let the consumer finish that record first"
-        return replace(saying, problem=why)
-    if saying.committed.at == "TIMESTAMP":
-        why = f"{writer.name} cannot store a start time ({saying.committed}); the shard starts at TRIM_HORIZON and reads earlier records as well"
-        saying = saying.but(TRIM_HORIZON, "not started", why, again=True)
-    if saying.position == TRIM_HORIZON and writer.unstarted:
-        saying = saying.but(None, "not started", f"was not started, which {writer.name} cannot store: {writer.unstarted}", again=False)
-    return saying
+    if expressible.position and expressible.position.sub is not None and not writer.supports_subsequence:
+        inside = f"its position is inside an aggregate ({expressible.committed}), which {writer.name} cannot store"
+        return replace(expressible, problem=f"{inside}; let the consumer finish that record first")
+    if expressible.committed.at == "TIMESTAMP":
+        why = f"{writer.name} cannot store a start time ({expressible.committed}); the shard starts at TRIM_HORIZON and reads earlier records as well"
+        expressible = expressible.but(TRIM_HORIZON, "not started", why, again=True)
+    if expressible.position == TRIM_HORIZON and writer.unstarted:
+        expressible = expressible.but(None, "not started", f"was not started, which {writer.name} cannot store: {writer.unstarted}", again=False)
+    return expressible
 
 
-def _ended(saying: Expressible, row: ShardRow, shard: Shard, writer: FormatWriter) -> Expressible:
+def _ended(expressible: Expressible, row: ShardRow, shard: Shard, writer: FormatWriter) -> Expressible:
     """The shard's last sequence number, instead of the end or beside it. Emulators give one below the first, which is none."""
     if writer.supports_shard_end and not writer.reads_past_ends:
-        return saying
+        return expressible
     if shard.ending_sequence and int(shard.ending_sequence) >= int(shard.starting_sequence):
-        return _by_number(saying, Position.after(shard.ending_sequence), writer, "finished: its last sequence number")
+        return _by_number(expressible, Position.after(shard.ending_sequence), writer, "finished: its last sequence number")
     if row.start.at == "AFTER" and row.start.sub is None:
-        saying = _by_number(saying, row.start, writer, "finished: the start of its last range")
-        return saying.but(saying.position, saying.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
+        expressible = _by_number(expressible, row.start, writer, "finished: the start of its last range")
+        return expressible.but(expressible.position, expressible.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
     warning = f"is finished, which {writer.name} cannot store, and its last sequence number is unknown: all its records come again"
-    return saying.but(END if writer.supports_shard_end else None, "finished", f"{warning}; {writer.unstarted}", again=True)
+    return expressible.but(END if writer.supports_shard_end else None, "finished", f"{warning}; {writer.unstarted}", again=True)
 
 
-def _by_number(saying: Expressible, position: Position, writer: FormatWriter, why: str) -> Expressible:
-    return replace(saying, position=END if writer.supports_shard_end else position, why=why, last=position.sequence)
+def _by_number(expressible: Expressible, position: Position, writer: FormatWriter, why: str) -> Expressible:
+    return replace(expressible, position=END if writer.supports_shard_end else position, why=why, last=position.sequence)
 
 
 def _again(start: Position) -> str:
@@ -215,17 +215,17 @@ def _again(start: Position) -> str:
 # -- against what is there ---------------------------------------------------------------------------------------------------------
 
 
-def _entry(saying: Expressible, theirs: TargetSide, place: RowContent, before: RawItem | None) -> PlannedShard:
-    row = theirs.shards.get(place.shard.id)
+def _entry(expressible: Expressible, target: TargetSide, place: RowContent, before: RawItem | None) -> PlannedShard:
+    row = target.shards.get(place.shard.id)
     was = row.stored.text if row else None
-    if row and row.stored.position and _rank(row.stored.position) > _rank(saying.position):
-        return PlannedShard(place.shard.id, saying, was, KEPT)
-    if row and saying.problem and row.stored.position == saying.committed:
-        return PlannedShard(place.shard.id, replace(saying, problem=None, why="that row says so in its own words"), was, UNCHANGED)
-    change = theirs.writer.change(place, before)
-    if change is None and saying.position == END:
-        saying = replace(saying, warnings=(), again=False, why="finished: that row says so already")
-    return PlannedShard(place.shard.id, saying, was, WRITTEN if change else UNCHANGED, change)
+    if row and row.stored.position and _rank(row.stored.position) > _rank(expressible.position):
+        return PlannedShard(place.shard.id, expressible, was, KEPT)
+    if row and expressible.problem and row.stored.position == expressible.committed:
+        return PlannedShard(place.shard.id, replace(expressible, problem=None, why="that row says so in its own words"), was, UNCHANGED)
+    change = target.writer.change(place, before)
+    if change is None and expressible.position == END:
+        expressible = replace(expressible, warnings=(), again=False, why="finished: that row says so already")
+    return PlannedShard(place.shard.id, expressible, was, WRITTEN if change else UNCHANGED, change)
 
 
 def _rank(position: Position | None) -> tuple[int, int, float]:
@@ -238,25 +238,25 @@ def _rank(position: Position | None) -> tuple[int, int, float]:
 def _warnings(entries: Iterable[PlannedShard]) -> Iterable[str]:
     for entry in entries:
         if entry.outcome == KEPT:
-            yield f"{entry.shard}: is at {entry.was} there, which is further than Sluice's {entry.saying.committed}: that row is kept"
+            yield f"{entry.shard}: is at {entry.was} there, which is further than Sluice's {entry.expressible.committed}: that row is kept"
         else:
-            yield from (f"{entry.shard}: {warning}" for warning in entry.saying.warnings)
+            yield from (f"{entry.shard}: {warning}" for warning in entry.expressible.warnings)
 
 
-def _gone(ours: SluiceSide, shards: ShardList) -> Iterable[str]:
-    for row in sorted(ours.rows.values(), key=lambda row: row.id):
-        if shards.get(row.id) is None and row.committed_position(ours.committed) != END:
-            yield f"{row.id}: is no longer in the stream, so it is left out; what came after {row.committed_position(ours.committed)} is lost"
+def _gone(sluice: SluiceSide, shards: ShardList) -> Iterable[str]:
+    for row in sorted(sluice.rows.values(), key=lambda row: row.id):
+        if shards.get(row.id) is None and row.committed_position(sluice.committed) != END:
+            yield f"{row.id}: is no longer in the stream, so it is left out; what came after {row.committed_position(sluice.committed)} is lost"
 
 
 def as_document(entry: PlannedShard) -> Item:
     """One line of `--json`."""
     return {
         "shard": entry.shard,
-        "stands": entry.saying.committed.to_map(),
+        "stands": entry.expressible.committed.to_map(),
         "said": entry.said,
         "was": entry.was,
         "outcome": entry.outcome,
-        "why": entry.saying.why,
-        "readAgain": entry.saying.again and entry.outcome != KEPT,
+        "why": entry.expressible.why,
+        "readAgain": entry.expressible.again and entry.outcome != KEPT,
     }

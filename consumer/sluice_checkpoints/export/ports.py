@@ -41,7 +41,7 @@ class ExportPorts:
 
     store: CheckpointStore
     catalog: PositionCatalog
-    foreign: TargetTables
+    targets: TargetTables
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     holder: str = "export"

@@ -97,7 +97,7 @@ class Snapshot:
         """What changed between two scans, one line a table or row, the latter naming the attributes; empty: at rest."""
         tables = sorted(name for name, _ in self._schemas.items() ^ later._schemas.items())
         if tables:
-            return tuple(f"table {name} was made, deleted or made anew" for name in dict.fromkeys(tables))
+            return tuple(f"table {name} was created, deleted, or created again" for name in dict.fromkeys(tables))
         names = sorted(self.by_label.keys() | later.by_label.keys())
         changes = ((name[1], _difference(self.by_label.get(name), later.by_label.get(name))) for name in names)
         return tuple(f"{label}: {change}" for label, change in changes if change)

@@ -70,4 +70,4 @@ def _parents(item: RawItem) -> frozenset[str]:
 def _claim(item: RawItem) -> tuple[str, ...]:
     """A claim is the wish of another worker to take the lease over; it says nothing about the place."""
     wish = text_or_none(item, "ClaimRequest")
-    return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its place is the last one written",)
+    return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its position is the last one written",)

@@ -103,7 +103,7 @@ def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
         return S3Folder(kept_client("s3", region, endpoint), parts.netloc, parts.path.strip("/"))
     if parts.scheme in {"", "file"}:
         return DiskFolder(Path(parts.path))
-    raise Refused(f"--path {path}: letters are read from s3a:// and file://, not from {parts.scheme}://")
+    raise Refused(f"--path {path}: dead letters are read from s3a:// and file://, not from {parts.scheme}://")
 
 
 def letters(where: LetterFolder, consumer: str | None = None) -> Iterator[tuple[str, DeadLetter]]:

@@ -46,7 +46,7 @@ class PendingName:
         """
         found = NAME.fullmatch(name.rpartition("/")[2].removesuffix(SUFFIX))
         if found is None:
-            raise Refused(f"{name}: is no name of pending letters; Sluice writes nothing else there: move the file elsewhere")
+            raise Refused(f"{name}: is not the name of pending dead letters; Sluice writes nothing else there: move the file elsewhere")
         return PendingName(int(found["batch"]), int(found["generation"]), int(found["part"]), found["kind"])
 
 

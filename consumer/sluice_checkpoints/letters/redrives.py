@@ -80,12 +80,12 @@ class RedriveLog:
         """
         if self.open is not None:
             raise Refused(
-                f"redrive {self.open.number} was begun by {self.open.by} and has not ended. If it runs no more: --resume gives its letters to "
+                f"redrive {self.open.number} was begun by {self.open.by} and has not ended. If it no longer runs, --resume gives its dead letters to "
                 "`process` again, under the same number; --give-up leaves them as they were"
             )
         for name in wanted:
             if (former := self.of(name)) is not None:
-                raise Refused(f"{name}: was redriven as batch {former.number}, begun by {former.by}; a letter is redriven once")
+                raise Refused(f"{name}: was redriven as batch {former.number}, begun by {former.by}; a dead letter is redriven once")
         return Redrive(len(self.redrives) + 1, tuple(wanted), by)
 
 

@@ -91,31 +91,31 @@ class MemoryStream:
     def list_shards(self) -> ShardList:
         """See `StreamCatalog.list_shards`. As the HTTP Date, the time is in whole seconds."""
         self._check_exists()
-        return ShardList(tuple(twin.shard for twin in self.shards.values()), self.now() // 1000 * 1000)
+        return ShardList(tuple(shard.shard for shard in self.shards.values()), self.now() // 1000 * 1000)
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
         """See `PositionCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers tells."""
         found = ((place, self.shards.get(place[0])) for place in places)
-        return {place: f"{place[1]} is not of {place[0]}" for place, twin in found if twin and not self._issued(twin, int(place[1]))}
+        return {place: f"{place[1]} is not of {place[0]}" for place, shard in found if shard and not self._issued(shard, int(place[1]))}
 
-    def _issued(self, twin: MemoryShard, number: int) -> bool:
-        shard = twin.shard
-        last = self._next_number if shard.ending_sequence is None else int(shard.ending_sequence)
-        others = (other.numbers for other in self.shards.values() if other is not twin)
-        return int(shard.starting_sequence) <= number <= last and not any(number in numbers for numbers in others)
+    def _issued(self, shard: MemoryShard, number: int) -> bool:
+        first, ending = shard.shard.starting_sequence, shard.shard.ending_sequence
+        last = self._next_number if ending is None else int(ending)
+        others = (other.numbers for other in self.shards.values() if other is not shard)
+        return int(first) <= number <= last and not any(number in numbers for numbers in others)
 
     def put(self, data: bytes, key: str = "key", hash_key: int | None = None) -> tuple[str, str]:
         """Puts a record into the open shard of its hash key; returns (shard id, sequence number)."""
         where = int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()) if hash_key is None else hash_key
-        twin = next(t for t in self._open_shards() if t.shard.starting_hash <= where <= t.shard.ending_hash)
-        return twin.shard.id, self._append(twin, data, key)
+        shard = next(t for t in self._open_shards() if t.shard.starting_hash <= where <= t.shard.ending_hash)
+        return shard.shard.id, self._append(shard, data, key)
 
     def put_in(self, shard_id: str, data: bytes, key: str = "key") -> str:
         """Puts a record into the given open shard; returns its sequence number."""
-        twin = self.shards[shard_id]
-        if twin.shard.closed:
+        shard = self.shards[shard_id]
+        if shard.shard.closed:
             raise Refused(f"{shard_id} is closed")
-        return self._append(twin, data, key)
+        return self._append(shard, data, key)
 
     def split(self, shard_id: str, at: int | None = None) -> tuple[str, str]:
         """Closes a shard and opens two that share its hash keys (the second starts `at`, or in the middle)."""
@@ -146,22 +146,22 @@ class MemoryStream:
 
     def expire(self) -> None:
         """Retention takes every record older than the retention period, by the clock."""
-        for twin in self.shards.values():
-            twin.trim(twin.from_millis(self.now() - self.retention_millis))
+        for shard in self.shards.values():
+            shard.trim(shard.from_millis(self.now() - self.retention_millis))
 
     def recreate(self, shards: int = 1) -> None:
         """Deletes the stream and makes another one under its name; shard ids repeat, sequence numbers do not."""
         self.exists = True
         self._start(shards)
 
-    def _append(self, twin: MemoryShard, data: bytes, key: str) -> str:
+    def _append(self, shard: MemoryShard, data: bytes, key: str) -> str:
         number = self._number()
-        twin.records.append(MemoryRecord(str(number), key, data, self.now()))
-        twin.numbers.append(number)
+        shard.records.append(MemoryRecord(str(number), key, data, self.now()))
+        shard.numbers.append(number)
         return str(number)
 
     def _open_shards(self) -> list[MemoryShard]:
-        return [twin for twin in self.shards.values() if not twin.shard.closed]
+        return [shard for shard in self.shards.values() if not shard.shard.closed]
 
     def _open(self, parents: tuple[str, ...], low: int, high: int) -> str:
         shard_id = f"shardId-{self._next_shard:012d}"
@@ -170,11 +170,11 @@ class MemoryStream:
         return shard_id
 
     def _close(self, shard_id: str) -> Shard:
-        twin = self.shards[shard_id]
-        if twin.shard.closed:
+        shard = self.shards[shard_id]
+        if shard.shard.closed:
             raise Refused(f"{shard_id} is closed already")
-        twin.shard = replace(twin.shard, ending_sequence=str(self._number()))
-        return twin.shard
+        shard.shard = replace(shard.shard, ending_sequence=str(self._number()))
+        return shard.shard
 
     def _number(self) -> int:
         self._next_number += 1

@@ -26,17 +26,17 @@ class MemoryTargetTables(MemorySources):
 
     def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
         """See `TargetTables.create`."""
-        self.hook("before", "create foreign", table)
+        self.hook("before", "create target", table)
         if table not in self.tables:
             self.tables[table] = (keys, [])
-            self.hook("after", "create foreign", table)
+            self.hook("after", "create target", table)
         if self.tables[table][0] != keys:
             raise Refused(f"table {table} has another key")
         return self.warnings
 
     def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
         """See `TargetTables.write`."""
-        self.hook("before", "write foreign", changes)
+        self.hook("before", "write target", changes)
         if not 0 < len(changes) <= MAX_TRANSACTION:
             raise ValueError("a transaction has 1 to 100 members")
         if any(change.before is not None and same_rows(change.before, change.after) for change in changes):
@@ -50,7 +50,7 @@ class MemoryTargetTables(MemorySources):
             if row is not None:
                 rows.remove(row)
             rows.append(_changed(change, row))
-        self.hook("after", "write foreign", changes)
+        self.hook("after", "write target", changes)
         return {}
 
     def _find(self, table: str, change: RowChange) -> RawItem | None:

@@ -71,11 +71,11 @@ class MigrationResult:
 class Migrator:
     """One run of one migration."""
 
-    def __init__(self, request: MigrationRequest, world: MigrationPorts) -> None:
+    def __init__(self, request: MigrationRequest, ports: MigrationPorts) -> None:
         check_table("source", request.source)
         check_table("target", request.target)
         check_target(request.source, request.target)
-        self._request, self._world = request, world
+        self._request, self._ports = request, ports
         self._ahead = 0.0  # what Kinesis' clock shows, less what ours does; seconds
         self._accepted: set[ShardPlace] = set()  # by Kinesis: each place is asked about once
 
@@ -85,14 +85,14 @@ class Migrator:
         Raises:
             Refused, SourceActive, ServiceUnavailable: as for `run`.
         """
-        stream = self._world.catalog.describe()
+        stream = self._ports.catalog.describe()
         if done := self._done_before(stream):
             return done
         survey = self._survey(stream)
         if self._request.quiet_seconds:
             quiet = self._quiet(survey.seen)
-            self._world.progress.waiting(quiet, "the source must not move")
-            self._world.sleep(quiet)
+            self._ports.progress.waiting(quiet, "the source must not move")
+            self._ports.sleep(quiet)
             self._same(survey.seen, self._look_again())
         return self._result("PLANNED", f"{summarize(survey.plan)}; nothing was written", survey.plan)
 
@@ -105,23 +105,23 @@ class Migrator:
             LeaseHeld: another migrator is at work on the target.
             ServiceUnavailable: no answer in time; run it again.
         """
-        stream = self._world.catalog.describe()
+        stream = self._ports.catalog.describe()
         if done := self._done_before(stream):
             return done
         survey = self._survey(stream)
         self._quiet(survey.seen)
-        self._world.progress.step(f"target table {self._request.target}")
-        prepared = self._world.targets.ensure(self._request.target)
+        self._ports.progress.step(f"target table {self._request.target}")
+        prepared = self._ports.targets.ensure(self._request.target)
         store = MigrationStore(prepared.table)
         if done := self._done_before(stream):
             return done
-        with holding(store, self._wanted(stream, survey), self._world) as held:
+        with holding(store, self._wanted(stream, survey), self._ports) as held:
             finished = self._copy(held, survey)
         return self._result(COMPLETE, f"{summarize(finished)}, taken over", finished, prepared.warnings)
 
     def _done_before(self, stream: StreamIdentity) -> MigrationResult | None:
         """The result if this very migration is complete; refuses a table that is another's. Reads only."""
-        table = self._world.targets.find(self._request.target)
+        table = self._ports.targets.find(self._request.target)
         if table is None:
             return None
         store = MigrationStore(table)
@@ -145,8 +145,8 @@ class Migrator:
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def _look(self) -> SourceSnapshot:
-        chosen, snapshot = detect.take_snapshot(self._world.sources, self._request.source, self._request.format)
-        return SourceSnapshot(chosen, snapshot, self._world.clock())
+        chosen, snapshot = detect.take_snapshot(self._ports.sources, self._request.source, self._request.format)
+        return SourceSnapshot(chosen, snapshot, self._ports.clock())
 
     def _look_again(self) -> SourceSnapshot:
         """A later look; what cannot be read now could be a moment ago, so another program works there."""
@@ -156,13 +156,13 @@ class Migrator:
             raise SourceActive(f"source table {self._request.source} changed under way, stop its consumer and run this again: {refused}") from refused
 
     def _survey(self, stream: StreamIdentity) -> MigrationSurvey:
-        self._world.progress.step(f"source table {self._request.source}, stream {stream.name}")
+        self._ports.progress.step(f"source table {self._request.source}, stream {stream.name}")
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
         seen = self._look()
         lease_expiry.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
-        shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
-        self._ahead = shards.date_millis / 1000 - self._world.clock()
+        shards = self._ports.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
+        self._ahead = shards.date_millis / 1000 - self._ports.clock()
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
         return MigrationSurvey(stream, seen, self._plan(stream, seen, shards, self._choices(now_millis)), now_millis)
 
@@ -183,8 +183,8 @@ class Migrator:
         """Lets Kinesis judge the checkpoints that it was not asked about before; the first refusal of a few hundred ends it."""
         places = sorted(set(compared.places()) - self._accepted)
         for asked in chunks(places, ASKED_AT_ONCE):
-            self._world.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
-            answers = self._world.catalog.disowned(asked)
+            self._ports.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
+            answers = self._ports.catalog.disowned(asked)
             check_chosen(choices, answers)
             refuse_other_stream(compared.stream, problems := compared.disowned(answers), way_on=_if_others_agree(compared, problems))
             self._accepted.update(asked)
@@ -199,7 +199,7 @@ class Migrator:
             format=found.seen.format.name if found else self._request.format,
             now_millis=found.now_millis if found else 0,
             state=CLAIMED,
-            token=self._world.token(),
+            token=self._ports.token(),
             lease_millis=self._request.lease_millis,
         )
         return MigrationClaim.wanted(row, stream, self._request.choices)
@@ -211,19 +211,19 @@ class Migrator:
         for _ in range(ROUNDS):
             rest = self._at_rest(held, before)
             wanted, stored = self._plan_again(held, survey.stream, rest)
-            self._world.progress.step(f"writing {len(wanted.shards)} rows")
+            self._ports.progress.step(f"writing {len(wanted.shards)} rows")
             self._write(held, wanted, stored, rest.snapshot.digest)
             held.alive()
             before = self._look_again()
             if before.snapshot.digest == rest.snapshot.digest:
                 self._finish(held, wanted, survey.stream)
                 return wanted
-            self._world.progress.step("the source moved during the copy; once more")
+            self._ports.progress.step("the source moved during the copy; once more")
         raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies")
 
     def _at_rest(self, held: HeldClaim, before: SourceSnapshot) -> SourceSnapshot:
         quiet = self._quiet(before)
-        self._world.progress.waiting(quiet, "the source must not move")
+        self._ports.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
         later = self._look_again()
         self._same(before, later)
@@ -248,9 +248,9 @@ class Migrator:
 
     def _plan_again(self, held: HeldClaim, stream: StreamIdentity, seen: SourceSnapshot) -> tuple[MigrationPlan, dict[str, ShardRow]]:
         held.alive()
-        if self._world.catalog.describe().created_millis != stream.created_millis:
+        if self._ports.catalog.describe().created_millis != stream.created_millis:
             raise Refused(f"stream {stream.name} was deleted and created again during the migration")
-        shards = self._world.catalog.list_shards()
+        shards = self._ports.catalog.list_shards()
         stored = held.store.shards()
         return self._plan(stream, seen, shards, self._choices(held.claim.row.now_millis), frozenset(stored)), stored
 
@@ -262,10 +262,10 @@ class Migrator:
             held.alive()
             held.store.write_rows(held.claim, rows, stored)
             written += len(rows)
-            self._world.progress.wrote(written, len(wanted.shards))
+            self._ports.progress.wrote(written, len(wanted.shards))
 
     def _finish(self, held: HeldClaim, wanted: MigrationPlan, stream: StreamIdentity) -> None:
-        self._world.progress.step("comparing the target with the plan")
+        self._ports.progress.step("comparing the target with the plan")
         stored = held.store.shards()
         if len(stored) != len(wanted.shards) or digest_of(stored.values()) != wanted.digest:
             held.store.beat(held.claim)  # LeaseHeld if the rows are another migrator's, who took over while this one slept
@@ -273,7 +273,7 @@ class Migrator:
             raise ProtocolViolation(f"target table {held.store.table.name} is not what was written to it: {', '.join(strange[:10])}")
         held.alive()
         consumer = ConsumerRow(
-            self._world.token(),
+            self._ports.token(),
             stream.arn,
             stream.created_millis,
             released=True,

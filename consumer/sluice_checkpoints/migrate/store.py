@@ -20,7 +20,7 @@ from sluice_checkpoints.protocol.table import MAX_TRANSACTION_BYTES, NEW_ROW, An
 from sluice_checkpoints.stream.model import StreamIdentity
 
 CLAIMED, COPYING, COMPLETE = "CLAIMED", "COPYING", "COMPLETE"
-LOST = "another migrator took over this table's claim; it goes on from here"
+LOST = "another migrator took over this table's claim; it continues from here"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Compared:
         for row in self.reading.shards:
             for what, shard_id in (("is of", row.id), *(("names the child", child) for child in sorted(row.children))):
                 if shard_id > youngest:
-                    why = f"{what} {shard_id}, and the youngest shard of stream {self.stream.name} is {youngest}"
+                    why = f"{what} {shard_id}, and the newest shard of stream {self.stream.name} is {youngest}"
                     yield self._problem(row.id, f"{why} (a reshard of this very moment: run this again)")
 
     def _problem(self, shard_id: str, why: str) -> Problem:

@@ -11,7 +11,7 @@ from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.protocol.rows import ConsumerRow
 
 DIGITS_SHOWN = 12  # of a plan's digest, in messages: enough to know a dry run's plan again
-RISKS = {"possiblyLost": "with records that may be lost", "readAgain": "read again from an earlier place"}
+RISKS = {"possiblyLost": "with records that may be lost", "readAgain": "read again from an earlier position"}
 
 
 def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator[str]:

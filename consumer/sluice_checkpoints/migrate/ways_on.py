@@ -21,7 +21,7 @@ def for_rows(problems: Sequence[Problem]) -> str:
 def _ignoring(names: Iterable[str]) -> str:
     options = " ".join(f"--ignore-attribute '{name}'" for name in names)
     told = f"{options} (in the resource: spec.migrateFrom.ignoreAttributes)"
-    return f". If no place depends on these attributes, run the same command again with {told}" if options else ""
+    return f". If no position depends on these attributes, run the same command again with {told}" if options else ""
 
 
 def placing(shards: Iterable[str]) -> str:
@@ -36,6 +36,6 @@ def placing(shards: Iterable[str]) -> str:
 def if_others_agree(agreeing: int, wrong: Sequence[str]) -> str:
     """For rows that cannot be of the stream, by their shards: `agreeing` is how many others have a place that can be."""
     if not agreeing:
-        return ". No other row has a place that fits this stream"
-    told = "1 other row has a place that fits" if agreeing == 1 else f"{agreeing} other rows have places that fit"
+        return ". No other row has a position that fits this stream"
+    told = "1 other row has a position that fits" if agreeing == 1 else f"{agreeing} other rows have positions that fit"
     return f". {told} this stream{placing(wrong)}"

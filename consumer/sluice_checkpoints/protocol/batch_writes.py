@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol import reader_keys
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow, stored_iterator
 from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Equals, Path, Table, Update, equals
 
@@ -24,7 +25,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt:
-    """Who emits a range: one attempt of one task. `key` is `"<generation>.<stage id>.<partition id>"`."""
+    """Who emits a range: one attempt of one task. `key` is that of `ShardRow.readers` (`reader_keys`)."""
 
     key: str
     attempt: int
@@ -154,7 +155,7 @@ class BatchSteps:
         Raises:
             Fenced: a later epoch took over.
         """
-        own = {key: attempt for key, attempt in row.readers.items() if key.startswith(f"{epoch.generation}.")}
+        own = {key: attempt for key, attempt in row.readers.items() if reader_keys.is_of(key, epoch.generation)}
         left = replace(row, readers=own, replays=row.replays - (len(row.readers) - len(own)))
         outcome = self.table.write(
             Update(

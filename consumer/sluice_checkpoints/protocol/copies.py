@@ -28,7 +28,7 @@ def check(store: CheckpointStore, seen: ConsumerRow, table_id: str) -> None:
         raise _copy(store.table.name, row, table_id)
 
 
-def look(table: str, row: ConsumerRow, table_id: str) -> None:
+def check_copy(table: str, row: ConsumerRow, table_id: str) -> None:
     """The same without a write: a row that names no table passes.
 
     Raises:
@@ -69,7 +69,7 @@ def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str], owner
     if seen.table_id == table_id:
         return seen, seen
     if not store.adopt(seen, owner.taking(replace(seen, consumer_id=token(), table_id=table_id, owner=None, cluster=None))):
-        raise LeaseHeld(f"row consumer of {store.table.name} moved meanwhile: stop the driver that works on this table, and run this again")
+        raise LeaseHeld(f"row consumer of {store.table.name} has moved: stop the driver that works on this table, and run this again")
     after = store.consumer()
     assert after is not None  # noqa: S101 - rows are never deleted
     return seen, after

@@ -66,7 +66,7 @@ class Watcher:
             now = read()
             if (now.generation, now.counter) != (seen.generation, seen.counter):
                 who = now.holder or "another process"
-                raise LeaseHeld(f"{who} holds the lease and is alive: its heartbeats go on (generation {now.generation}, counter {now.counter})")
+                raise LeaseHeld(f"{who} holds the lease and is alive: its heartbeats continue (generation {now.generation}, counter {now.counter})")
             if now.released:
                 return now
         return seen

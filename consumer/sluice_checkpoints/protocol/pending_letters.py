@@ -32,7 +32,7 @@ def published(store: CheckpointStore, epoch: Epoch, seen: Sequence[str], left: S
         return
     if found.get("generation") != epoch.generation:
         raise Fenced(f"generation {found.get('generation')} took over from {epoch.generation}")
-    raise ProtocolViolation(f"row consumer names the letters {found.get('letters')}, not {list(seen)}")
+    raise ProtocolViolation(f"row consumer names the dead letters {found.get('letters')}, not {list(seen)}")
 
 
 def held(store: CheckpointStore) -> dict[str, str]:

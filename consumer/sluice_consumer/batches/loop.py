@@ -125,8 +125,7 @@ class Loop:
             return frozenset()
         consumer, rhythm = self._consumer, self._rhythm
         rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until, rhythm.refreshing)
-        looked = rhythm.look(rows)
-        return frozenset(row.id for row in rows if looked.get(row.id, True))
+        return planner.at_the_tip(rows, rhythm.look(rows))
 
     def _done(self) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""

@@ -156,6 +156,11 @@ def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = 
     return tuple(row for row in found if row.id not in refreshed and (goal_millis is None or row.read_to >= goal_millis))
 
 
+def at_the_tip(rows: Iterable[ShardRow], looked: Mapping[str, bool]) -> frozenset[str]:
+    """Ids of rows that may be left out and are idle by a look. A shard that had no turn is at the tip, as its last range said."""
+    return frozenset(row.id for row in rows if looked.get(row.id, True))
+
+
 def refreshed(view: TableView, now_millis: int, refreshing: Refreshing = REFRESHING) -> frozenset[str]:
     """Shards that brought nothing, and take part in the next batch all the same, so that their `readTo` does not grow old.
 

@@ -166,7 +166,7 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
 def _forfeited(consumer: Consumer, plan: BatchPlan, loss: Loss) -> ShardRow:
     why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
     note = f"accepted as lost, {why} batch {plan.number} was processed: {loss.what}"
-    left = RangeLeft(loss.left.first, loss.left.records, loss.left.bytes, note)
+    left = RangeLeft(loss.left.first, loss.left.records, loss.left.size, note)
     return forfeit(consumer.store, consumer.epoch, loss.row, left)
 
 
@@ -174,9 +174,10 @@ def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> s
     named = "; ".join(str(loss) for loss in lost[:NAMED]) + (f"; and {len(lost) - NAMED} shards more" if len(lost) > NAMED else "")
     key = f"({consumer.row.consumer_id if consumer.row else ''}, {plan.number})"
     return (
-        f"batch {plan.number} was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: {named}. "
-        f"If your sink has stored the batch {key}, or you can do without these records, go on with what is left: "
-        f"set acceptLossOfBatch to {plan.number} in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
+        f"batch {plan.number} was begun and never finished, and since then a part of it has gone from the stream, mostly because it expired: "
+        f"{named}. "
+        f"If your sink has stored the batch {key}, or you can do without these records, continue with what is left. "
+        f"To do so, set acceptLossOfBatch to {plan.number} in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
         f"sluice.dev/accept-loss={plan.number}). It is good for this batch only. Nothing was changed so far"
     )
 

@@ -29,9 +29,9 @@ CHECKS = (
     Check("config", "the configuration file", _elsewhere("is its volume there?"), settings.config),
     Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), settings.entrypoint),
     Check("credentials", "AWS credentials, as botocore finds them", _elsewhere("is their provider there?"), services.credentials),
-    Check("stream", "the stream, and the rights to read it", _elsewhere("check stream.kinesisEndpoint and the network"), stream.look),
-    Check("table", "the checkpoint table, and the rights to read it", _elsewhere("check stream.dynamodbEndpoint and the network"), table.look),
-    Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), sink.look),
+    Check("stream", "the stream, and the rights to read it", _elsewhere("check stream.kinesisEndpoint and the network"), stream.check_stream),
+    Check("table", "the checkpoint table, and the rights to read it", _elsewhere("check stream.dynamodbEndpoint and the network"), table.check_table),
+    Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), sink.check_sink),
 )
 
 

@@ -9,7 +9,7 @@ from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome
 from sluice_consumer.config import PipelineConfig, configuration
 from sluice_consumer.kinesis import codec
-from sluice_consumer.process import entrypoint_check, source
+from sluice_consumer.process import configmap_code, entrypoint_check
 from sluice_consumer.spark.entrypoint import ENTRYPOINT
 
 OURS = "sluice_consumer."
@@ -34,7 +34,7 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
         Refused: there is no such module or function, or it cannot be imported.
     """
     if facts.scratch is not None:  # a driver in this pod imports its own copy
-        source.take(os.environ, temporary=facts.scratch)
+        configmap_code.take(os.environ, temporary=facts.scratch)
     named = _functions(facts.given.pipeline)
     for field, name in named.items():
         entrypoint_check.check(name, field)

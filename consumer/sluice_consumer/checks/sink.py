@@ -16,7 +16,7 @@ OURS = "sluice_consumer."
 NOTHING = CheckFinding(CheckOutcome.OK, "nothing has to be on Spark's class path for it")
 
 
-def look(facts: StartFacts) -> CheckFinding:
+def check_sink(facts: StartFacts) -> CheckFinding:
     """Reads options, and looks for classes.
 
     Raises:
@@ -27,7 +27,7 @@ def look(facts: StartFacts) -> CheckFinding:
         return NOTHING
     from sluice_consumer.sinks import class_path, needs  # noqa: PLC0415 - PySpark, which a start without a sink of ours need not wait for
 
-    asked = needs.of(facts.given)
+    asked = needs.needs_of(facts.given)
     if not asked:
         return NOTHING
     here = class_path.of_spark(facts.given.spark_conf, facts.environment)

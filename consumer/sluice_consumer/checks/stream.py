@@ -25,7 +25,7 @@ READY = {"ACTIVE", "UPDATING"}
 THROTTLED = {"LimitExceededException", "ProvisionedThroughputExceededException", "ThrottlingException"}
 
 
-def look(facts: StartFacts) -> CheckFinding:
+def check_stream(facts: StartFacts) -> CheckFinding:
     """Describes the stream, and reads from it.
 
     Raises:

@@ -23,7 +23,7 @@ from sluice_consumer.checks.model import CheckFinding, CheckOutcome
 from sluice_consumer.process import pod, supervisor
 
 
-def look(facts: StartFacts) -> CheckFinding:
+def check_table(facts: StartFacts) -> CheckFinding:
     """Describes the table, and reads the consumer's row. There may be none: the driver makes it.
 
     Raises:
@@ -80,6 +80,6 @@ def _fitting(facts: StartFacts, store: CheckpointStore, description: Wire) -> Ch
     owners.check(name, row, pod.owner(facts.given.name, facts.environment))
     if facts.identity is not None:
         check_identity(row, facts.identity)
-    copies.look(name, row, identity_of(description, float(description["CreationDateTime"])))
+    copies.check_copy(name, row, identity_of(description, float(description["CreationDateTime"])))
     held = "free" if row.released or not row.lease_millis else f"held by {row.holder or 'an unknown holder'}, unless that has died"
     return CheckFinding(CheckOutcome.OK, f"{name}: generation {row.generation}, {row.committed} batches committed, lease {held}")

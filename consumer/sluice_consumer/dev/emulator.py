@@ -16,7 +16,8 @@ from sluice_consumer.process import child_process
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.1
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "dev", "AWS_DEFAULT_REGION": "us-east-1"}
+REGION = "us-east-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "dev", "AWS_DEFAULT_REGION": REGION}
 
 
 @contextlib.contextmanager

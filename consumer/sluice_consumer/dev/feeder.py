@@ -41,7 +41,10 @@ class Feeder:
         grows = stat.S_ISREG(os.fstat(source).st_mode)
         if not self._told:
             self._told = True
-            self._tell(f"{self._fed} lines were read to the end of {file or 'standard input'}" + "; lines that you append follow" * grows)
+            self._tell(
+                f"{self._fed} lines were read to the end of {file or 'standard input'}"
+                + ("; lines that you append follow" if grows else "; press Ctrl-C to stop")
+            )
         if grows:
             time.sleep(LOOK_SECONDS)
         return grows

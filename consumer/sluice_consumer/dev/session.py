@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,62 +18,71 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
+from sluice_consumer import config as configs
 from sluice_consumer import embedded
+from sluice_consumer.config import Config
+from sluice_consumer.dev import jars
 from sluice_consumer.dev.emulator import CREDENTIALS, emulators
 from sluice_consumer.dev.feeder import Feeder
 from sluice_consumer.dev.reload import UserModules
-from sluice_consumer.process import entrypoint_check
+from sluice_consumer.kinesis.codec import ENCODING
+from sluice_consumer.process import entrypoint_check, last_words, spark_start
+from sluice_consumer.process.ending import java_words
+from sluice_consumer.process.user_failure import failure_of
+from sluice_consumer.sinks import class_path
+from sluice_consumer.spark import features, spark_logs
 from sluice_consumer.spark.entrypoint import load
-from sluice_consumer.spark.local_session import local_session
+from sluice_consumer.spark.local_session import session_with
 
-REGION, TABLE = CREDENTIALS["AWS_DEFAULT_REGION"], "dev-sluice"
-LEASE_SECONDS = 10.0  # waited out after an error of the user's
+MASTER = "local[2]"
 
 
 @dataclass(frozen=True)
 class DevOptions:
-    """What a person asks for.
+    """What is to run.
 
     Attributes:
-        entrypoint: `module:function`.
+        config: of a driver, without the addresses of Kinesis and DynamoDB.
         file: lines come from there; None: from standard input.
-        args: `info.args`.
         shards: of the stream.
-        interval: seconds from batch to batch.
+        environment: variables of the pipeline.
+        notes: what a person should know before it begins.
     """
 
-    entrypoint: str
+    config: Mapping[str, Any]
     file: Path | None = None
-    args: Mapping[str, Any] = field(default_factory=dict)
-    stream: str = "orders"
     shards: int = 2
-    interval: float = 1.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 class DevSession:
     """One run of `dev`."""
 
     def __init__(self, options: DevOptions, console: Console) -> None:
+        """Raises Refused: the configuration is none of a driver."""
         self._options, self._console = options, console
+        self._config = configs.parse(json.dumps(options.config))
         self._over, self._drain, self._changed = threading.Event(), threading.Event(), threading.Event()
 
     def run(self) -> None:
         """Returns when it was stopped. All that it started has ended then.
 
         Raises:
-            Refused: the function does not exist, or moto is not installed.
+            Refused: the function does not exist, moto is not installed, or this Spark cannot have what the sink needs.
         """
         sys.dont_write_bytecode = True  # Python takes a file that was saved twice in a second for unchanged otherwise
         sys.path[:0] = [str(Path.cwd())]
-        entrypoint_check.check(self._options.entrypoint)
-        os.environ.update(CREDENTIALS)
-        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-            os.environ.pop(name, None)
+        entrypoint_check.check(self._config.pipeline.entrypoint)
+        self._set_environment()
+        settings = self._settings()
+        for note in self._options.notes:
+            self._say(note)
         self._say("starting Kinesis, DynamoDB and Spark on this machine")
+        self._listen()
         try:
-            with emulators() as endpoint, local_session() as spark:
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    signal.signal(number, self._stop)
+            with emulators() as endpoint, session_with(settings) as spark:
+                self._listen()  # Spark has taken Ctrl-C for itself
                 self._feed(endpoint)
                 self._loop(spark, endpoint)
         finally:
@@ -80,47 +90,71 @@ class DevSession:
             end_jvm()
         self._say("Stopped. The emulators and Spark were shut down and their data discarded.")
 
+    def _set_environment(self) -> None:
+        """Variables of this process and of all that it starts. The emulators take any credentials, and do not speak CBOR."""
+        os.environ.update(self._options.environment)
+        os.environ.update(CREDENTIALS | {"AWS_DEFAULT_REGION": self._config.stream.region})
+        os.environ.setdefault(ENCODING, "json")
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+            os.environ.pop(name, None)
+
+    def _settings(self) -> dict[str, str]:
+        """Of Spark: those of a driver in a pod, but for what only a pod has; with the jars that the sink needs."""
+        spark_logs.fold_queries()
+        found = spark_start.settings(self._config, None, MASTER)
+        packages = jars.wanted(self._config.pipeline.entrypoint, found, class_path.of_spark(found), features.version())
+        if not packages:
+            return found
+        self._say(f"Spark fetches {' and '.join(packages)} from Maven Central, the first time: {', '.join(packages.values())}")
+        return found | {jars.PACKAGES: ",".join(packages.values())}
+
+    def _listen(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+
     def _feed(self, endpoint: str) -> None:
-        client = boto3.client("kinesis", endpoint_url=endpoint, region_name=REGION)
-        client.create_stream(StreamName=self._options.stream, ShardCount=self._options.shards)
-        Feeder(client, self._options.stream, self._say).start(self._options.file)
+        stream = self._config.stream
+        client = boto3.client("kinesis", endpoint_url=endpoint, region_name=stream.region)
+        client.create_stream(StreamName=stream.name, ShardCount=self._options.shards)
+        Feeder(client, stream.name, self._say).start(self._options.file)
         source = self._options.file or "what you type"
-        self._say(f"each line of {source} is a record of stream {self._options.stream} ({endpoint})")
+        self._say(f"each line of {source} is a record of stream {stream.name} ({endpoint})")
         self._say("save a source file to reload it; press Ctrl-C to stop")
 
     def _loop(self, spark: SparkSession, endpoint: str) -> None:
-        modules = UserModules(self._options.entrypoint)
+        modules = UserModules(self._config.pipeline.entrypoint)
         modules.watch(self._over, self._on_save)
         while not self._over.is_set():
             self._changed.clear()
             self._drain.clear()
             if not self._over.is_set():
                 modules.forget()
-                self._once(spark, endpoint, modules)
+                self._once(spark, self._at(endpoint), modules)
 
-    def _once(self, spark: SparkSession, endpoint: str, modules: UserModules) -> None:
+    def _once(self, spark: SparkSession, config: Config, modules: UserModules) -> None:
         """Until a file is saved. What fails is shown, and waits for the next one."""
         try:
-            load(self._options.entrypoint)
+            load(config.pipeline.entrypoint)
             modules.send_by_value()
-            self._say(f"running {self._options.entrypoint}")
-            embedded.run(spark, self._config(endpoint), drain=self._drain, tell=self._say)
+            self._say(f"running {config.pipeline.entrypoint}")
+            embedded.run(spark, config, drain=self._drain, tell=self._say)
         except embedded.LeaseLost as error:  # this machine was too busy to beat
             self._say(f"{error}; running it again")
         except Exception as error:  # noqa: BLE001 - the user's, and to be shown
-            self._console.print(f"[bold red]{escape(type(error).__name__)}[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+            self._show(error)
             self._say("waiting until you save a file; then the batch comes again, with the same content")
             self._changed.wait()
 
-    def _config(self, endpoint: str) -> dict[str, Any]:
-        options = self._options
-        return {
-            "stream": {"name": options.stream, "region": REGION, "kinesisEndpoint": endpoint, "dynamodbEndpoint": endpoint},
-            "checkpoints": {"table": TABLE},
-            "pipeline": {"entrypoint": options.entrypoint, "args": dict(options.args)},
-            "batch": {"intervalSeconds": options.interval},
-            "leaseDurationSeconds": LEASE_SECONDS,
-        }
+    def _show(self, error: Exception) -> None:
+        """The exception, and the lines of the user's code that raised it."""
+        failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
+        self._console.print(f"[bold red]{escape(failure.kind)}[/]{escape(failure.told.removeprefix(failure.kind))}", highlight=False, soft_wrap=True)
+        for place in last_words.places(failure):
+            self._console.print(f"  {place}", markup=False, highlight=False, soft_wrap=True)
+
+    def _at(self, endpoint: str) -> Config:
+        stream = replace(self._config.stream, kinesis_endpoint=endpoint, dynamodb_endpoint=endpoint)
+        return replace(self._config, stream=stream)
 
     def _on_save(self) -> None:
         self._say("a file was saved; the new code runs when the open batch is done")

@@ -1,6 +1,6 @@
 """The byte layout of the records of a CBOR reply, derived from the first of them. Pure.
 
-A record is a map of text keys. Only payload and partition key differ in length from record to record; all else is a *gap* of known length between
+A record is a map of text keys. Only payload and partition key differ in length from record to record; all else is a *segment* of known length between
 them, of whose bytes most are the same in every record.
 
 A record, from left to right (`=` the same in every record, `~` of one length, `.` of varying length)::
@@ -22,7 +22,7 @@ BREAK, INDEFINITE, TAGGED = 0xFF, 0xBF, 0xC1
 TIMES = {b"\x1b": ">u8", b"\xfb": ">f8", b"\xc1\x1b": ">u8", b"\xc1\xfb": ">f8"}  # heads of a time, and how its eight bytes are read
 TIME = "ApproximateArrivalTimestamp"
 TYPES = {"SequenceNumber": TEXT, "EncryptionType": TEXT, "PartitionKey": TEXT, "Data": BYTES}
-VARYING = {"PartitionKey", "Data"}  # in length; the others nearly never, and then the form is not theirs
+VARYING = {"PartitionKey", "Data"}  # in length; the others nearly never, and then the layout is not theirs
 NEEDED = {"SequenceNumber", TIME, *VARYING}
 # By the first byte of a string, how long its head is; 0: no string of definite length, or of 4 GiB and more, which are not known here.
 HEADS = tuple({24: 2, 25: 3, 26: 5}.get(byte & 31, 1 if byte & 31 < 24 else 0) for byte in range(256))
@@ -55,14 +55,14 @@ class RecordLayout:
         time: how the eight bytes of its arrival are read (numpy's name of the type).
     """
 
-    gaps: tuple[FixedSegment, ...]
+    segments: tuple[FixedSegment, ...]
     mark: bytes
     time: str
 
 
 @dataclass
 class _Segment:
-    """A gap on its way: its bytes, and for each whether it is the same in every record."""
+    """A segment on its way: its bytes, and for each whether it is the same in every record."""
 
     content: bytearray = field(default_factory=bytearray)
     same: bytearray = field(default_factory=bytearray)
@@ -83,14 +83,14 @@ class _Segment:
         """What it begins with in every record."""
         return bytes(self.content[: self.same.find(0)] if 0 in self.same else self.content)
 
-    def gap(self, varying: str = "") -> FixedSegment:
+    def built(self, varying: str = "") -> FixedSegment:
         """What came together."""
         pad = bytes(-len(self.content) % 8)
         return FixedSegment(len(self.content), pad + self.content, pad + self.same, self.fixed, varying)
 
 
-def form(body: bytes, at: int) -> RecordLayout | None:
-    """The form of the record that begins at body[at]; None if it is not known.
+def layout(body: bytes, at: int) -> RecordLayout | None:
+    """The layout of the record that begins at body[at]; None if it is not known.
 
     Raises:
         IndexError: the body ends inside of it.
@@ -98,8 +98,8 @@ def form(body: bytes, at: int) -> RecordLayout | None:
     if body[at] != INDEFINITE and not 0xA4 <= body[at] <= 0xA5:
         return None
     pairs = None if body[at] == INDEFINITE else body[at] & 31
-    makings, gaps, values = [_Segment()], list[FixedSegment](), dict[str, bytes]()
-    makings[-1].static(body[at : at + 1])
+    building, segments, values = [_Segment()], list[FixedSegment](), dict[str, bytes]()
+    building[-1].static(body[at : at + 1])
     at += 1
     while pairs != len(values) and body[at] != BREAK:
         start, key_end = string(body, at, TEXT)
@@ -108,17 +108,17 @@ def form(body: bytes, at: int) -> RecordLayout | None:
         if value == key_end:
             return None
         values[name] = body[key_end:value]
-        makings[-1].static(body[at:key_end])
+        building[-1].static(body[at:key_end])
         if name in VARYING:
-            gaps.append(makings[-1].gap(name))
-            makings.append(_Segment())
+            segments.append(building[-1].built(name))
+            building.append(_Segment())
         else:
-            makings[-1].static(body[key_end:value])
-            makings[-1].value(name, end - value)
+            building[-1].static(body[key_end:value])
+            building[-1].value(name, end - value)
         at = end
-    makings[-1].static(b"" if pairs is not None else bytes([BREAK]))
-    gaps.append(makings[-1].gap())
-    return RecordLayout(tuple(gaps), makings[0].prefix(), TIMES[values[TIME]]) if values.keys() >= NEEDED else None
+    building[-1].static(b"" if pairs is not None else bytes([BREAK]))
+    segments.append(building[-1].built())
+    return RecordLayout(tuple(segments), building[0].prefix(), TIMES[values[TIME]]) if values.keys() >= NEEDED else None
 
 
 def _value(body: bytes, at: int, name: str) -> tuple[int, int]:

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice_consumer.kinesis import arrow_arrays
-from sluice_consumer.kinesis.cbor_layout import BREAK, HEADS, TIME, TYPES, FixedSegment, RecordLayout, form
+from sluice_consumer.kinesis.cbor_layout import BREAK, HEADS, TIME, TYPES, FixedSegment, RecordLayout, layout
 from sluice_consumer.kinesis.packed import PackedRecords, cut, cut_even
 
 Places = npt.NDArray[np.int64]
-ROWS = 512  # whose gaps are compared at once: they fit into the nearest cache
-STRIDE = 12  # records from cursor to cursor: fewer leaps against fewer searches (measured: flat from 8 to 24)
+ROWS = 512  # whose segments are compared at once: they fit into the nearest cache
+STRIDE = 12  # records from cursor to cursor: fewer steps against fewer searches (measured: flat from 8 to 24)
 MILLIS_FROM = 10**11  # as in `cbor`
 TIMES_END = 2**52  # exact as integer and as double; milliseconds of the year 144,683
 # By the first byte of a string: how long its head is, and in the eight bytes that begin with it, by how many bits its length is shifted, and of how
@@ -49,11 +49,11 @@ def read(body: bytes, at: int, least: int) -> tuple[PackedRecords, int] | None:
     count, first = _array(body, at)
     if count is not None and count < least:
         return None
-    known = form(body, first)
+    known = layout(body, first)
     if known is None:
         return None
     page = _Page(body, known)
-    walked = page.leap(first)
+    walked = page.walk(first)
     if walked.shape[1] < least or not (walked[-1, :-1] == walked[0, 1:]).all():
         return None
     end = int(walked[-1, -1])
@@ -80,7 +80,7 @@ class _Page:
     """One reply, seen as bytes and, at every byte, as the eight bytes that begin there."""
 
     def __init__(self, body: bytes, known: RecordLayout) -> None:
-        self._body, self._form = body, known
+        self._body, self._layout = body, known
         self._raw = np.frombuffer(body, np.uint8)
         self._big = self._at_every_byte(">u8")
 
@@ -88,35 +88,35 @@ class _Page:
         size = np.dtype(dtype).itemsize
         return np.ndarray((max(0, len(self._raw) - size + 1),), dtype, buffer=self._raw.data, strides=(1,))
 
-    def leap(self, first: int) -> Places:
-        """The records as far as cursors believe: a column for each, in order, as `_walk` makes them.
+    def walk(self, first: int) -> Places:
+        """The records as far as cursors believe: a column for each, in order, as `_step` makes them.
 
         Raises:
             IndexError: the body ends inside of one.
         """
-        mark, size = self._form.mark, len(self._body)
-        step = max(1, int(self._walk(np.array([first]))[-1, 0]) - first) * STRIDE
-        looks = np.fromiter((self._body.find(mark, at) for at in range(first + step, size, step)), np.int64)
-        cursors = np.unique(np.append(looks[looks >= 0], first))
+        mark, size = self._layout.mark, len(self._body)
+        step = max(1, int(self._step(np.array([first]))[-1, 0]) - first) * STRIDE
+        candidates = np.fromiter((self._body.find(mark, at) for at in range(first + step, size, step)), np.int64)
+        cursors = np.unique(np.append(candidates[candidates >= 0], first))
         limits, who = np.append(cursors[1:], size), np.arange(len(cursors))
         found = list[tuple[Places, Places]]()
         while len(who):
-            found.append((who, self._walk(cursors)))
+            found.append((who, self._step(cursors)))
             cursors = found[-1][1][-1]
             inside = cursors < limits[who]
             inside &= self._raw.take(cursors, mode="clip") == mark[0]
             cursors, who = cursors[inside], who[inside]
         return _in_order(found, len(limits))
 
-    def _walk(self, at: Places) -> Places:
+    def _step(self, at: Places) -> Places:
         """Of the records that begin at these places, if they are records, a column each.
 
         Rows: where it begins; of each value of varying length where it is, its length and the first byte of its head; where the record ends.
         """
         rows = [at]
-        for gap in self._form.gaps:
-            at = at + gap.length
-            if gap.varying:
+        for segment in self._layout.segments:
+            at = at + segment.length
+            if segment.varying:
                 word = self._big[at].astype(np.int64)
                 first = (word >> 56) & 0xFF
                 start, length = at + HEAD.take(first), (word >> SHIFT.take(first)) & MASK.take(first)
@@ -128,27 +128,27 @@ class _Page:
         """Values of the records that were walked; None if the bytes between them differ from the layout."""
         starts, ends = dict[str, Places](), dict[str, Places]()
         at, strings = walked[0], iter(walked[1:-1])
-        for gap in self._form.gaps:
-            if not self._same(at, gap):
+        for segment in self._layout.segments:
+            if not self._same(at, segment):
                 return None
-            for name, (offset, length) in gap.fixed.items():
+            for name, (offset, length) in segment.fixed.items():
                 starts[name] = at + offset
                 ends[name] = starts[name] + length
-            if gap.varying:
+            if segment.varying:
                 begin, size, first = next(strings), next(strings), next(strings)
-                if not ((first >> 5 == TYPES[gap.varying]) & (begin > at + gap.length)).all():
+                if not ((first >> 5 == TYPES[segment.varying]) & (begin > at + segment.length)).all():
                     return None
-                starts[gap.varying], ends[gap.varying] = begin, begin + size
-                at = ends[gap.varying]
+                starts[segment.varying], ends[segment.varying] = begin, begin + size
+                at = ends[segment.varying]
         return Spans(starts, ends)
 
-    def _same(self, at: Places, gap: FixedSegment) -> bool:
-        """Whether a gap of the form begins at all of the places: eight bytes at a time, some hundreds of places at once."""
-        width = len(gap.same)
+    def _same(self, at: Places, segment: FixedSegment) -> bool:
+        """Whether a segment of the layout begins at all of the places: eight bytes at a time, some hundreds of places at once."""
+        width = len(segment.same)
         if not width:
             return True
-        found = self._at_every_byte(f"V{width}")[at + (gap.length - width)].view(np.uint64)
-        same, mask = (np.tile(np.frombuffer(each, np.uint64), min(ROWS, len(at))) for each in (gap.same, gap.mask))
+        found = self._at_every_byte(f"V{width}")[at + (segment.length - width)].view(np.uint64)
+        same, mask = (np.tile(np.frombuffer(each, np.uint64), min(ROWS, len(at))) for each in (segment.same, segment.mask))
         parts = (found[i : i + len(same)] for i in range(0, len(found), len(same)))
         return not any((((part ^ same[: len(part)]) & mask[: len(part)]) != 0).any() for part in parts)
 
@@ -159,17 +159,17 @@ class _Page:
             ValueError: text or a time that is none.
         """
         starts, ends = spans.starts, spans.ends
-        millis = _millis(self._at_every_byte(self._form.time)[starts[TIME]])
+        millis = _millis(self._at_every_byte(self._layout.time)[starts[TIME]])
         sequence = cut_even(self._body, starts["SequenceNumber"], int(ends["SequenceNumber"][0] - starts["SequenceNumber"][0]))
         key, data = (cut(self._body, starts[name], ends[name]) for name in ("PartitionKey", "Data"))
         return PackedRecords(arrow_arrays.strings(sequence), arrow_arrays.strings(key), data, arrow_arrays.numbers(millis))
 
 
 def _in_order(found: list[tuple[Places, Places]], cursors: int) -> Places:
-    """All that the first cursor found, then all of the second, and so on; a pair for each leap: which cursors made it, and what they found."""
-    leaps = np.bincount(np.concatenate([who for who, _ in found]), minlength=cursors)
-    begin = np.cumsum(leaps) - leaps
-    walked = np.empty((len(found[0][1]), int(leaps.sum())), np.int64)
+    """All that the first cursor found, then all of the second, and so on; a pair for each step: which cursors made it, and what they found."""
+    counts = np.bincount(np.concatenate([who for who, _ in found]), minlength=cursors)
+    begin = np.cumsum(counts) - counts
+    walked = np.empty((len(found[0][1]), int(counts.sum())), np.int64)
     for number, (who, step) in enumerate(found):
         walked[:, begin[who] + number] = step
     return walked

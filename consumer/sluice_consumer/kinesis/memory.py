@@ -58,12 +58,12 @@ class MemoryKinesis:
     """Implements `KinesisClient`.
 
     Attributes:
-        manners: may be changed at any time.
+        behaviour: may be changed at any time.
         calls: names of the calls made, for assertions on how many there were.
     """
 
-    def __init__(self, stream: MemoryStream, manners: FakeBehaviour | None = None) -> None:
-        self.stream, self.manners = stream, manners or FakeBehaviour()
+    def __init__(self, stream: MemoryStream, behaviour: FakeBehaviour | None = None) -> None:
+        self.stream, self.behaviour = stream, behaviour or FakeBehaviour()
         self.calls: list[str] = []
         self._failures: list[Exception] = []
 
@@ -74,11 +74,11 @@ class MemoryKinesis:
     def get_iterator(self, shard_id: str, position: Position) -> str:
         """See `KinesisClient.get_iterator`."""
         self._called("GetShardIterator")
-        twin = self._shard(shard_id)
-        index = self._index(twin, position)
-        number = twin.numbers[index - 1] if index else -1
-        overtaken = position.sequence is not None and int(position.sequence) < twin.trimmed
-        fresh = FakeIterator(self.stream.created_millis, shard_id, number, self.stream.now(), self.manners.empty_pages + overtaken)
+        shard = self._shard(shard_id)
+        index = self._index(shard, position)
+        number = shard.numbers[index - 1] if index else -1
+        overtaken = position.sequence is not None and int(position.sequence) < shard.trimmed
+        fresh = FakeIterator(self.stream.created_millis, shard_id, number, self.stream.now(), self.behaviour.empty_pages + overtaken)
         return fresh.token()
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
@@ -93,47 +93,47 @@ class MemoryKinesis:
             raise ShardNotFound(f"{shard_id}: the iterator is of another stream")
         return self._page(self._shard(at.shard_id), at, limit)
 
-    def _page(self, twin: MemoryShard, at: FakeIterator, limit: int) -> Page:
+    def _page(self, shard: MemoryShard, at: FakeIterator, limit: int) -> Page:
         now = self.stream.now()
-        start = twin.after(str(at.number)) if at.number >= 0 else 0
-        taken = [] if at.empty else self._fitting(twin.records[start:], min(limit, self.manners.page_records))
-        left = len(twin.records) - start - len(taken)
+        start = shard.after(str(at.number)) if at.number >= 0 else 0
+        taken = [] if at.empty else self._fitting(shard.records[start:], min(limit, self.behaviour.page_records))
+        left = len(shard.records) - start - len(taken)
         after = replace(at, number=int(taken[-1].sequence) if taken else at.number, issued_millis=now, empty=max(0, at.empty - 1))
-        ended = twin.shard.closed and not left and not at.empty and (self.manners.end_with_records or not taken)
+        ended = shard.shard.closed and not left and not at.empty and (self.behaviour.end_with_records or not taken)
         return Page(
             records=_columns(taken),
             next_iterator=None if ended else after.token(),
-            behind_millis=self._behind(twin, left, taken) if left else self.stream.retention_millis if at.empty else 0,
-            children=self.stream.list_shards().children_of(at.shard_id) if ended and self.manners.child_shards else None,
+            behind_millis=self._behind(shard, left, taken) if left else self.stream.retention_millis if at.empty else 0,
+            children=self.stream.list_shards().children_of(at.shard_id) if ended and self.behaviour.child_shards else None,
             server_millis=now // 1000 * 1000,
         )
 
-    def _behind(self, twin: MemoryShard, left: int, taken: list[MemoryRecord]) -> int:
-        if self.manners.from_newest and taken:
-            return twin.records[-1].arrival_millis - taken[-1].arrival_millis
-        return max(1, self.stream.now() - twin.records[-left].arrival_millis)
+    def _behind(self, shard: MemoryShard, left: int, taken: list[MemoryRecord]) -> int:
+        if self.behaviour.from_newest and taken:
+            return shard.records[-1].arrival_millis - taken[-1].arrival_millis
+        return max(1, self.stream.now() - shard.records[-left].arrival_millis)
 
     def _fitting(self, records: Sequence[MemoryRecord], limit: int) -> list[MemoryRecord]:
         taken: list[MemoryRecord] = []
         size = 0
         for record in records[:limit]:
             size += len(record.data)
-            if taken and size > self.manners.page_bytes:
+            if taken and size > self.behaviour.page_bytes:
                 break
             taken.append(record)
         return taken
 
-    def _index(self, twin: MemoryShard, position: Position) -> int:
+    def _index(self, shard: MemoryShard, position: Position) -> int:
         kind = iterator_type(position)["ShardIteratorType"]
         if position.millis is not None:
             if position.millis > self.stream.now():
                 raise ServiceUnavailable(f"timestamp {position.millis} cannot be greater than the current one")
-            return twin.from_millis(position.millis)
+            return shard.from_millis(position.millis)
         if position.sequence is None:
             return 0
-        if int(position.sequence) < int(twin.shard.starting_sequence):
-            raise Refused(f"sequence number {position.sequence} is not of {twin.shard.id}")
-        return twin.at(position.sequence) if kind == "AT_SEQUENCE_NUMBER" else twin.after(position.sequence)
+        if int(position.sequence) < int(shard.shard.starting_sequence):
+            raise Refused(f"sequence number {position.sequence} is not of {shard.shard.id}")
+        return shard.at(position.sequence) if kind == "AT_SEQUENCE_NUMBER" else shard.after(position.sequence)
 
     def _shard(self, shard_id: str) -> MemoryShard:
         if not self.stream.exists or shard_id not in self.stream.shards:

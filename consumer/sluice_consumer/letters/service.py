@@ -68,7 +68,7 @@ class LetterService:
         try:
             return self.patience.call(f"{action} on {self.place}", lambda: self._attempt(action, method, ask))
         except ServiceUnavailable as error:
-            raise SinkUnavailable(f"{self.setting}: {error}; no record is left out without its letter, and the batch comes again") from error
+            raise SinkUnavailable(f"{self.setting}: {error}; no record is left out without its dead letter, and the batch comes again") from error
 
     def checked(self, look: Callable[[LetterService], int]) -> int | None:
         """What `look` finds when the driver starts. None, and a line in the log: the service does not answer now.
@@ -91,7 +91,7 @@ class LetterService:
         if size > most:
             raise self.refused(
                 f"the dead letter of record {letter.sequence}/{letter.sub} of {letter.shard} has {size} bytes, and {most} are allowed there; "
-                f"raise that limit, or keep letters in a folder (onError.deadLetter.path)"
+                f"raise that limit, or keep dead letters in a folder (onError.deadLetter.path)"
             )
 
     def refused(self, why: str) -> Refused:

@@ -50,7 +50,7 @@ class NamedFailures:
             LetterNotWritten: the store raised what none of ours does. Else what the store raises.
         """
         first = letters[0]
-        with _named(f"the letter of record {first.sequence}/{first.sub} of {first.shard}"):
+        with _named(f"the dead letter of record {first.sequence}/{first.sub} of {first.shard}"):
             return self._store.hold(name, letters)
 
     def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
@@ -63,7 +63,7 @@ class NamedFailures:
         Raises:
             LetterNotWritten: see `hold`.
         """
-        with _named(f"{entry}: a letter of a committed batch"):
+        with _named(f"{entry}: a dead letter of a committed batch"):
             return self._store.publish(entry)
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
@@ -80,7 +80,7 @@ def _named(what: str) -> Iterator[None]:
     except Exception as error:
         raise LetterNotWritten(
             f"onError.deadLetter: {what} was not stored ({type(error).__name__}: {writable(str(error), WORDS)}); "
-            "no record is left out without its letter: the epoch ends, and the next driver tries it again. Open an issue"
+            "no record is left out without its dead letter: the epoch ends, and the next driver tries it again. Open an issue"
         ) from error
 
 
@@ -93,8 +93,8 @@ class FileLetters:
         Raises:
             Refused: the file system is not known to create a file on a condition.
         """
-        with edge.told(FIELD, path):
-            self._store, self._path = stores.of(spark, path, FIELD), path.rstrip("/")
+        with edge.in_terms_of(FIELD, path):
+            self._store, self._path = stores.hadoop_store(spark, path, FIELD), path.rstrip("/")
 
     def write(self, letter: DeadLetter) -> None:
         """See `DeadLetters`.
@@ -102,7 +102,7 @@ class FileLetters:
         Raises:
             Refused, SinkUnavailable: the store did not take it.
         """
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.create(f"{self._path}/{letter.path}", letter.to_json().encode())
 
 
@@ -122,13 +122,13 @@ class FolderLetters(FileLetters):
         entry = f"{self._pending}/{name}{pending.SUFFIX}"
         if name.kind == pending.REJECTED:
             self._place(self._path, name.batch)
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.create(entry, pending.to_text(letters).encode())
         return entry
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
         """See `LetterStore`."""
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
             return {path: (PendingName.parse(path), self._read(path)) for path in paths}
 
@@ -136,12 +136,12 @@ class FolderLetters(FileLetters):
         """See `LetterStore`."""
         if not entry.startswith(f"{self._path}/"):
             return False
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             if self._store.exists(entry):
                 for letter in self._read(entry):
                     self.write(letter)
             else:
-                log.warning("%s: pending letters of a committed batch are gone; somebody deleted them", entry)
+                log.warning("%s: pending dead letters of a committed batch are gone; somebody deleted them", entry)
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
@@ -149,7 +149,7 @@ class FolderLetters(FileLetters):
         return frozenset(entry for entry in entries if self._dropped(entry))
 
     def _dropped(self, entry: str) -> bool:
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.delete(entry)
             return not self._store.exists(entry)
 
@@ -225,7 +225,7 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
     folder = pending_letters.folder_of(store, committed + 1)
     if folder is not None and (where is None or (where.path or "").rstrip("/") != folder):
         raise Refused(
-            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in {folder}; "
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their dead letters wait in {folder}; "
             "set onError.deadLetter.path back to it, let that batch be committed, then change it"
         )
     if where is not None and not where.path:
@@ -233,8 +233,8 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
     names = map(PendingName.parse, pending_letters.held(store))
     if any(name.batch > committed and name.kind == pending.REJECTED for name in names):
         raise Refused(
-            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in row letters of "
-            f"{store.table.name} for the former queue or stream; set onError.deadLetter back to it, let that batch be committed, then change it"
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their dead letters wait in row `letters` "
+            f"of {store.table.name} for the former queue or stream; set onError.deadLetter back to it, let that batch be committed, then change it"
         )
 
 

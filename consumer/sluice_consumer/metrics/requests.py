@@ -20,11 +20,11 @@ class RequestFigures(Collector):
     """What one epoch has called.
 
     Attributes:
-        tally: counts what this process calls.
+        requests: counts what this process calls.
     """
 
     def __init__(self) -> None:
-        self.tally = RequestCounter()
+        self.requests = RequestCounter()
         self._tasks: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -39,7 +39,7 @@ class RequestFigures(Collector):
         with self._lock:
             tasks = self._tasks.copy()
         calls, retries = (Counter[tuple[str, ...]]() for _ in range(2))
-        for process, counts in ((DRIVER, self.tally.counts()), (TASKS, tasks)):
+        for process, counts in ((DRIVER, self.requests.counts()), (TASKS, tasks)):
             for key, number in counts.items():
                 service, operation, *cause = key.split("/", 2)
                 family, last = (retries, cause[0]) if cause else (calls, operation)

@@ -248,7 +248,7 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
 
 def _lasting(plan: BatchPlan, failure: BatchFailure) -> str:
     why = "errors that count as an outage" if failure.transient else "errors of which none came alone for long enough"
-    return f"batch {plan.number} fails since a day by {why}, as {failure.error}"
+    return f"batch {plan.number} has failed for a day by {why}, such as {failure.error}"
 
 
 def _s(count: int) -> str:

@@ -138,7 +138,7 @@ class Search:
         tries: failures one after the other, for the pauses between them.
         control: the shard whose records are to show that the sink works; None almost always.
         controls: how many shards were asked for that.
-        tally: how often the present content failed, by error. known: errors by which a content failed often enough to be shortened.
+        counts: how often the present content failed, by error. known: errors by which a content failed often enough to be shortened.
         busy: shards that had records in this search: the first to be asked.
         failing: since when no suspect passed; None: nothing fails.
     """
@@ -150,7 +150,7 @@ class Search:
     tries: int = 0
     control: str | None = None
     controls: int = 0
-    tally: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     busy: frozenset[str] = frozenset()
     failing: float | None = None
@@ -184,14 +184,14 @@ class Search:
             return counted, Retry(_pause(max(1, counted.tries)))
         if counted.control is not None:
             doubt = replace(self.evidence, refused=True)
-            return replace(counted, control=None, tally={}, evidence=doubt), Shorten({})
-        known = replace(counted, suspects=dict(content), tally={}, known=counted.known | {failure.error})
+            return replace(counted, control=None, counts={}, evidence=doubt), Shorten({})
+        known = replace(counted, suspects=dict(content), counts={}, known=counted.known | {failure.error})
         return known.isolated(failure.at, others) if known.single else (replace(known, tries=0), Shorten(half(content)))
 
     def _counted(self, content: Content, failure: BatchFailure) -> Search:
         """One failure more. That of a record of another shard says nothing of the suspects."""
-        tally = {} if failure.transient else {**self.tally, failure.error: self.tally.get(failure.error, 0) + 1}
-        known = replace(self, busy=self.busy | content.keys(), failing=failure.at if self.failing is None else self.failing, tally=tally)
+        counts = {} if failure.transient else {**self.counts, failure.error: self.counts.get(failure.error, 0) + 1}
+        known = replace(self, busy=self.busy | content.keys(), failing=failure.at if self.failing is None else self.failing, counts=counts)
         if self.control is not None:
             return known
         return replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
@@ -199,7 +199,7 @@ class Search:
     def failed_enough(self, error: str) -> bool:
         """Whether the content failed so often by this error that its sink does not have it."""
         enough = AGAIN if self.active else max(AGAIN, self.attempts)
-        return self.tally[error] >= enough or (error in self.known and self.control is None)
+        return self.counts[error] >= enough or (error in self.known and self.control is None)
 
     def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
         """One record is left: poison, or a doubt. Before it is tried again, a record of another shard is."""
@@ -216,14 +216,14 @@ class Search:
         proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
             busy = self.busy if content else self.busy - {self.control}
-            return replace(self, control=None, tally={}, evidence=proof, busy=busy)
-        if proof.error in self.tally:  # it fails by this error, and passes
+            return replace(self, control=None, counts={}, evidence=proof, busy=busy)
+        if proof.error in self.counts:  # it fails by this error, and passes
             proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
         another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was
-        known = self.known - self.tally.keys()
-        return replace(self, suspects=left, tries=0, evidence=another, failing=None, tally={}, known=known) if left and content else self._over()
+        known = self.known - self.counts.keys()
+        return replace(self, suspects=left, tries=0, evidence=another, failing=None, counts={}, known=known) if left and content else self._over()
 
     def waited(self, now: float) -> float:
         """For how many seconds no suspect passed."""

@@ -70,6 +70,6 @@ class ArmedTimer:
 
     def _words(self) -> str:
         return (
-            f"batch {self.batch} has not ended (batch.maxSeconds): code in the driver holds Python's lock and does not give it back, as a regular "
-            f"expression without an end does, or native code (phase: {self.phase}); the driver's log shows where, after `Timeout`"
+            f"batch {self.batch} has not ended (batch.maxSeconds): code in the driver holds Python's lock and does not give it back "
+            f"(phase: {self.phase}). It may be native code, or a regular expression without an end; the driver's log shows where, after `Timeout`"
         )

@@ -237,7 +237,7 @@ class BatchWatch:
         try:
             progress = self._ports.progress()
         except Exception:  # a JVM that does not answer: nothing is known to move
-            log.exception("Spark does not say what moves")
+            log.exception("Spark did not report its progress")
             return
         if self._progress and progress != self._progress:
             self._moved = now

@@ -26,7 +26,6 @@ from sluice_consumer.driver_report import DriverWarning, ReportPhase
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
 from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
-from sluice_consumer.process.failure import failure_of
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.own_pod import PodAnnotations
@@ -34,6 +33,7 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
+from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.spark import conf, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
@@ -41,7 +41,7 @@ from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
 
 log = logging.getLogger(__name__)
 JVM_SECONDS = 20.0  # for the JVM to answer at all, before it is asked why the driver ends
-MUTE = f"Spark's JVM has not answered for {JVM_SECONDS:g} s, so nothing more is known of why; the driver's log may say. The open batch comes again"
+MUTE = f"Spark's JVM has not answered for {JVM_SECONDS:g} s, so the cause is not known; the driver's log may show it. The open batch comes again"
 SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
 
 
@@ -120,7 +120,7 @@ class Driver:
         try:
             return self._last_words(error if isinstance(error, SluiceError) and error.exit_code != 1 else _why(self, error))
         except Exception as other:  # noqa: BLE001 - a JVM that is gone does not say what its exception was
-            log.warning("the last words could not be found: %r", other)
+            log.warning("the exit message could not be determined: %r", other)
             return Ending(getattr(error, "exit_code", 1), type(error).__name__, repr(error.args))
 
     def _last_words(self, error: Exception) -> Ending:

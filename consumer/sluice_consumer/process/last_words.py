@@ -1,4 +1,4 @@
-"""The last words of a driver that failed: what, where, in which batch, and what happens next. Pure.
+"""The exit message of a driver that failed: what, where, in which batch, and what happens next. Pure.
 
 They are the last lines of its log and, in one line, its termination message, of which the operator makes a condition.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.process.failure import UserFailure, cut
+from sluice_consumer.process.user_failure import UserFailure, cut
 
 CAUSE = 120  # characters, of a line of source too
 FRAMES = 5
@@ -72,7 +72,7 @@ class LastWords:
     @property
     def lines(self) -> list[str]:
         """For a screen."""
-        return [self.failure.told, *map(_indented, self._where()), *self._which(), f"next: {self._next()}"]
+        return [self.failure.told, *map(_indented, places(self.failure)), *self._which(), f"next: {self._next()}"]
 
     @property
     def line(self) -> str:
@@ -82,14 +82,6 @@ class LastWords:
         cause = [f"caused by {cut(self.failure.cause, CAUSE)}"] if self.failure.cause else []
         said = f"{' '.join(self.failure.told.split())}{place}"
         return "; ".join((said, *cause, *self._which(), f"next: {self._next()}"))
-
-    def _where(self) -> Iterator[str]:
-        if self.failure.cause:
-            yield f"caused by {cut(self.failure.cause, CAUSE)}"
-        for frame in self.failure.frames[:FRAMES]:
-            yield f"at {frame.place}" + (f": {cut(frame.source, CAUSE)}" if frame.source else "")
-        if (more := len(self.failure.frames) - FRAMES) > 0:
-            yield f"and {_counted(more, 'call')} above"
 
     def _which(self) -> Iterator[str]:
         if self.batch:
@@ -102,6 +94,16 @@ class LastWords:
         again = f"batch {self.batch.number} comes again{same}" if self.batch else ""
         begins = "the operator starts a driver after a pause" if self.in_pod else "run it again"
         return begins + (f"; {again}" if again else "")
+
+
+def places(failure: UserFailure) -> Iterator[str]:
+    """What an exception was caused by, and the user's calls that led to it, the innermost first. A line each."""
+    if failure.cause:
+        yield f"caused by {cut(failure.cause, CAUSE)}"
+    for frame in failure.frames[:FRAMES]:
+        yield f"at {frame.place}" + (f": {cut(frame.source, CAUSE)}" if frame.source else "")
+    if (more := len(failure.frames) - FRAMES) > 0:
+        yield f"and {_counted(more, 'call')} above"
 
 
 def _counted(number: int, what: str) -> str:

@@ -109,7 +109,7 @@ class OverdueBatch:
         looking.join(ANSWER_SECONDS)
         noting.join(ANSWER_SECONDS)
         if java:
-            log.error("tasks of it, and calls into the JVM:\n%s", "\n".join(map(str, java)))
+            log.error("its tasks, and calls into the JVM:\n%s", "\n".join(map(str, java)))
         aside(self.spark.sparkContext.cancelAllJobs).join(CANCEL_SECONDS)
         report(Ending(1, "BatchOverdue", "; ".join([message, *(thread.place for thread in java[:NAMED])]) + f". {self._next(batch.plan)}"))
         self.leave(1)

@@ -83,7 +83,9 @@ class RunWatch:
             raise_in(self._thread, BatchInterrupt)
         if waited >= CANCEL_SECONDS + GRACE_SECONDS and not self._given_up:
             self._given_up = True
-            logs.warn(f"BatchOverdue: batch {batch.plan.number} goes on though it was ended; the lease is given up, and another run may take it")
+            logs.warn(
+                f"BatchOverdue: batch {batch.plan.number} still runs although it was stopped; the lease is given up, and another run may take it"
+            )
             self._controls.give_up()
 
     def _begin(self, batch: WatchedBatch) -> None:

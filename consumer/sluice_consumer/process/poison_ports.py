@@ -83,13 +83,13 @@ def raised(error: Exception) -> Raised:
     links = [link for one, implied in known for link in _links(one, implied=implied)]
     of_worker = next((line for _, line in links if line), "")
     ours = any(is_ours(one) for one, implied in known if not implied)
-    return Raised(tuple(one for one, _ in links), of_worker or place(error), told(error), ours)
+    return Raised(tuple(one for one, _ in links), of_worker or place(error), error_text(error), ours)
 
 
 def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink, str]]:
     """One exception and, where it is one of Spark's, what is behind it; each with the line of a worker, or ""."""
     yield thrown(error, implied=implied), ""
-    java = java_errors.of(error)
+    java = java_errors.java_exception(error)
     if java is not None:
         yield from java_errors.chain(java)
     elif isinstance(error, PySparkException):
@@ -97,7 +97,7 @@ def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink,
         yield from ((one, worker.place) for one in worker.chain) if worker else ()
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Its trace, the innermost exception last; of Spark's only the worker's, or Java's words. In characters that can be stored anywhere."""
     text = worker_errors.without_header(str(error))
     if TRACEBACK not in text:

@@ -82,11 +82,11 @@ class ConsumerLetters:
         """
         if ".." not in name.split("/") and not self.store.exists(self.path(name)) and (found := self.pending().get(name)) is not None:
             raise Refused(
-                f"{name}: is pending, and no letter yet: batch {found.batch} is not known to be committed. Wait until it is; a driver that has just "
-                "started publishes what is left of the one before"
+                f"{name}: is pending: batch {found.batch} is not known to be committed. Wait until it is; a driver that has just "
+                "started publishes what the previous one left"
             )
         if ".." in name.split("/") or not self.store.exists(self.path(name)):
-            raise Refused(f"{name}: there is no such letter of {self.consumer}; `dead-letters list` has them")
+            raise Refused(f"{name}: there is no such dead letter of {self.consumer}; `dead-letters list` has them")
         return DeadLetter.from_json(self.store.read(self.path(name)).decode(), name)
 
     def log(self) -> RedriveLog:
@@ -115,7 +115,7 @@ class ConsumerLetters:
         """
         path, content = self.path(one.name + ENDED), one.ended_json()
         if not self.store.create(path, content.encode()) and self.store.read(path).decode() != content:
-            raise Refused(f"redrive {one.number} is {one.ended}, but somebody has ended it otherwise meanwhile: {path}")
+            raise Refused(f"redrive {one.number} is {one.ended}, but somebody else has ended it in another way: {path}")
 
     def path(self, name: str) -> str:
         """Where a file of this consumer is."""
@@ -200,7 +200,7 @@ def _rows(letters: Sequence[DeadLetter]) -> Iterator[tuple[Any, ...]]:
 def _folder(config: Config) -> str:
     where = config.on_error.dead_letter if config.on_error else None
     if where is None or not where.path:
-        raise Refused(f"{FIELD}: missing; letters are redriven from a folder. A queue or a stream has consumers of its own")
+        raise Refused(f"{FIELD}: missing; dead letters are redriven from a folder. A queue or a stream has consumers of its own")
     return where.path.rstrip("/")
 
 
@@ -227,8 +227,8 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
     """
     root, row = _folder(config), None if consumer else _owner(config)
     owner = consumer or (row.consumer_id if row else "")
-    with edge.told(FIELD, root):
-        letters = ConsumerLetters(stores.of(spark, root, FIELD), root, owner)
+    with edge.in_terms_of(FIELD, root):
+        letters = ConsumerLetters(stores.hadoop_store(spark, root, FIELD), root, owner)
         letters.publish(row.letters if row else ())
         log = letters.log()
         one = log.open if how != "new" else _next(letters, log, names)
@@ -240,7 +240,7 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
         if how == "new":
             letters.begin(one)
     ended = replace(one, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, one, replay=how == "resume")
-    with edge.told(FIELD, root):
+    with edge.in_terms_of(FIELD, root):
         letters.end(ended)
     told = {"batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected, "pending": waiting}
     return {"consumer": f"{owner}-redrive", **told}
@@ -263,7 +263,7 @@ def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Red
     try:
         return run(spark, config, letters, one, replay=replay)
     except Exception:
-        logs.warn(f"redrive {one.number} failed, and is open: --resume gives its letters to process again, --give-up leaves them as they were")
+        logs.warn(f"redrive {one.number} failed, and is open: --resume gives its dead letters to `process` again, --give-up leaves them as they were")
         raise
 
 

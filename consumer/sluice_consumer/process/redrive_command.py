@@ -45,14 +45,14 @@ def _redrive(arguments: Sequence[str], output: Output) -> None:
             f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {counted(told['redriven'])} redriven{_waiting(told)}", highlight=False
         )
         for name in told["rejected"]:
-            output.out.print(f"rejected again, and still a letter: {escape(name)}", highlight=False)
+            output.out.print(f"rejected again, and still a dead letter: {escape(name)}", highlight=False)
 
 
 class RedriveFailed(SluiceError):
     """The program that redrives ended with this exit code; what was wrong is on its standard error."""
 
     def __init__(self, code: int) -> None:
-        super().__init__("the letters were not redriven; the lines above say why")
+        super().__init__("the dead letters were not redriven; the lines above say why")
         self.exit_code = code
 
 

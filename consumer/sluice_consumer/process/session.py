@@ -34,7 +34,7 @@ from sluice_consumer.metrics.progress import Backfill, BatchProgress
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.poison.isolator import Isolator, SettlePatience
-from sluice_consumer.process import overdue, poison_ports, source_watch, wiring
+from sluice_consumer.process import migrated_source, overdue, poison_ports, wiring
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
@@ -84,8 +84,8 @@ class Session:
         self._open: int | None = None
         self._watch: BatchWatch | None = None
         self._calls = RequestFigures()
-        self._kinesis = self._calls.tally.listener(KINESIS)
-        store, catalog = wiring.store(config, self._calls.tally.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
+        self._kinesis = self._calls.requests.listener(KINESIS)
+        store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase)
         self._progress = BatchProgress(self.consumer, lease.epoch.generation)
         for collector in (self._calls, RowFigures(self.consumer)):
@@ -288,11 +288,11 @@ class Session:
 
     def _watch_source(self) -> None:
         """Once, minutes after the start: whether the consumer that was replaced still writes."""
-        if self._drain.wait(source_watch.SECONDS):
+        if self._drain.wait(migrated_source.SECONDS):
             return
         try:
             row = self.consumer.store.migration()
-            warning = source_watch.moved(wiring.sources(self._config), row) if row else None
+            warning = migrated_source.moved(wiring.sources(self._config), row) if row else None
         except Exception:  # only a warning hangs on it
             log.exception("the source of the migration could not be compared")
             return

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration
-from sluice_consumer.process import pod, source
+from sluice_consumer.process import configmap_code, pod
 from sluice_consumer.spark import conf, spark_home, spark_logs
 
 SINKS = "sluice_consumer.sinks"
@@ -53,7 +53,7 @@ def _session(asked: Mapping[str, str]) -> SparkSession:
     spark_logs.fold_queries()
     logs.say(f"starting Spark on {asked['spark.master']}")
     spark = SparkSession.builder.config(map=dict[str, Any](asked)).getOrCreate()
-    for module in source.modules(os.environ):
+    for module in configmap_code.modules(os.environ):
         spark.sparkContext.addPyFile(str(module))
     return spark
 

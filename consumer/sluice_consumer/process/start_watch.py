@@ -40,7 +40,7 @@ class StartWatch:
     def _end(self, taken: float) -> None:
         frame = stacks.main_stack()[-1]
         logs.log.error("Python's threads:\n%s", stacks.python_stacks())
-        where = f"the driver stands at {frame.filename}:{frame.lineno} in {frame.name}"
+        where = f"the driver is at {frame.filename}:{frame.lineno} in {frame.name}"
         report(Ending(1, "StartOverdue", f"{self._what} did not end within {taken:.0f} s: {where}. Its log has the stacks of all threads"))
         self._leave(1)
 

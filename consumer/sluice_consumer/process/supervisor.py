@@ -38,7 +38,7 @@ STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to
 
 GONE = (
     "does not exist, or is not ready, though a driver has worked on it: a new one would begin at start.position again. Restore it from a backup; "
-    "or, to begin again, delete this KinesisConsumer and create it anew"
+    "or, to begin again, delete this KinesisConsumer and create it again"
 )
 EARLY = "stopped before the driver had begun"
 
@@ -151,7 +151,7 @@ def check_migration(config: Config, store: CheckpointStore) -> None:
 
 
 def unfinished(store: CheckpointStore) -> Refused:
-    """That a table without a consumer is a migration's."""
+    """The refusal of a table without a `consumer` row: it is the target of a migration."""
     return Refused(f"checkpoints.table: {store.table.name} is the target of a migration that is not complete")
 
 
@@ -280,7 +280,7 @@ class Supervisor:
         if status < 0:
             return Ending(1, "DriverKilled", f"the driver process was killed by signal {-status} ({signal.Signals(-status).name})")
         code, quiet = decoded(status)
-        lease = "the lease was not released: a task failed or an executor was lost lately; the next driver waits it out"
+        lease = "the lease was not released: a task failed or an executor was lost recently; the next driver waits it out"
         if quiet and heart.clock() >= heart.keep_promise_until:
             lease = self._release(epoch)
         return Ending(code, "", "") if code else Ending(0, "Drained", lease)  # with another code the driver has said why itself

@@ -38,7 +38,7 @@ class Task:
         reader: this attempt of this task.
         lease_seconds: how long a former attempt may still be emitting.
         wait: sleeps that long.
-        tally: what this process has called; the row that is bound carries it.
+        requests: what this process has called; the row that is bound carries it.
     """
 
     epoch: Epoch
@@ -47,7 +47,7 @@ class Task:
     limits: Limits
     lease_seconds: float
     wait: Callable[[float], None]
-    tally: RequestCounter = field(default_factory=RequestCounter)
+    requests: RequestCounter = field(default_factory=RequestCounter)
 
 
 def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: ShardRow) -> Fetched:
@@ -68,7 +68,7 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
     if row.batch == task.batch:
         return _replay(store, source, task, row)
     fetched = source.fetch(FetchRequest(row.id, row.end, row.read_to, row.iterator, _earliest_arrival_millis(store, row)), task.limits)
-    outcome = task.tally.carry(lambda calls: store.bind(task.epoch, task.batch, _range(fetched, row, calls), task.reader))
+    outcome = task.requests.carry(lambda calls: store.bind(task.epoch, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
 
 
@@ -93,11 +93,11 @@ def _range(fetched: Fetched, row: ShardRow, calls: Counts) -> Range:
         end=fetched.end,
         first=fetched.first,
         records=fetched.records,
-        read_to=max(fetched.read_to_millis, row.read_to),
+        read_to=max(fetched.read_to, row.read_to),
         children=fetched.children,
-        size=fetched.bytes,
-        behind=fetched.behind_millis,
-        note=fetched.possible_loss,
+        size=fetched.size,
+        behind=fetched.behind,
+        note=fetched.note,
         calls=calls,
         iterator=fetched.iterator,
     )

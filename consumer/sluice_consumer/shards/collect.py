@@ -81,8 +81,8 @@ class RangeBuffer:
 
     Attributes:
         position: after the last Kinesis record taken; where a new iterator goes on.
-        bytes: payload of the Kinesis records taken, aggregates counted as they were sent.
-        size: the same as it is delivered, which is what limits count: of aggregates the user records' data and partition keys.
+        size: bytes of payload of the Kinesis records taken, aggregates counted as they were sent.
+        delivered: the same as it is handed over, which is what limits count: of aggregates the user records' data and partition keys.
         taken: Kinesis records taken.
     """
 
@@ -90,8 +90,8 @@ class RangeBuffer:
     until: Position | None = None
     position: Position = field(init=False)
     columns: RecordColumnSet = field(default_factory=RecordColumnSet)
-    bytes: int = 0
     size: int = 0
+    delivered: int = 0
     taken: int = 0
 
     def __post_init__(self) -> None:
@@ -138,13 +138,13 @@ class RangeBuffer:
             return at
         totals, had = records.totals(), len(self.columns)
         before = int(totals[at - 1]) if at else 0
-        fits = min(bisect_right(totals, max_bytes - self.size + before, lo=at), at + max_records - had)
+        fits = min(bisect_right(totals, max_bytes - self.delivered + before, lo=at), at + max_records - had)
         end = max(fits, at if had else at + 1)
         if end > at:
             self.columns.parts.append(RecordSlice(records.part(at, end)))
             more = int(totals[end - 1]) - before
-            self.bytes += more
             self.size += more
+            self.delivered += more
         return end
 
     def _take_mixed(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
@@ -153,15 +153,15 @@ class RangeBuffer:
         for sequence, key, data, arrival in islice(rows, at, None):
             users = _up_to(self.until, sequence, _after(self.start, sequence, user_records(key, data)))
             taken, size = had + len(sub), _size(data, users)
-            if taken and (taken + len(users) > max_records or self.size + size > max_bytes):
+            if taken and (taken + len(users) > max_records or self.delivered + size > max_bytes):
                 break
             found.partition_key += [user.partition_key for user in users]
             found.data += [user.data for user in users]
             found.sequence += [sequence] * len(users)
             found.arrival_millis += [arrival] * len(users)
             sub += [user.sub for user in users]
-            self.bytes += len(data)
-            self.size += size
+            self.size += len(data)
+            self.delivered += size
             end += 1
         if sub:
             self.columns.parts.append(RecordSlice(found, sub))

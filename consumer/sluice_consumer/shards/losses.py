@@ -39,15 +39,15 @@ def _told_of(place: FetchRequest, stream: StreamIdentity, now_millis: int, kept_
 def _since(place: FetchRequest) -> tuple[int, str]:
     """From when on records may be unread (0: unknown), and what to say of that."""
     follows = "it follows shards that were read up to {time}, and the stream {keeps}: its first records may have expired"
-    if place.read_to_millis and place.position != TRIM_HORIZON:
+    if place.read_to and place.position != TRIM_HORIZON:
         return (
-            place.read_to_millis,
+            place.read_to,
             "it was last read up to {time}, and the stream {keeps}: what came after {place} may have expired",
         )
     if place.position.millis:
         begins = "it was to begin at {time}, and the stream {keeps}: what came between then and the oldest record may have expired"
         return place.position.millis, begins
-    return place.read_to_millis or place.earliest_arrival_millis, follows
+    return place.read_to or place.earliest_arrival_millis, follows
 
 
 def gone(place: FetchRequest) -> str:
@@ -57,7 +57,7 @@ def gone(place: FetchRequest) -> str:
 
 def vanished(place: FetchRequest) -> str:
     """What to say of a shard that the service does not know any more."""
-    read = f"last read up to {iso(place.read_to_millis)}" if place.read_to_millis else "never read"
+    read = f"last read up to {iso(place.read_to)}" if place.read_to else "never read"
     return f"it expired before it was read to its end: unread after {_told(place.position)}, {read}"
 
 

@@ -21,12 +21,12 @@ class ShardPages:
             a fresh iterator count.
         asked: how many records the last reply might have held.
         astray: the hint was not taken.
-        begin: where the first iterator is got, if that is not where the gathering begins, which leaves out what it has no use for.
+        begin: where the first iterator is got, if that is not where the buffer begins, which leaves out what it has no use for.
     """
 
     client: KinesisClient
     shard_id: str
-    gathering: RangeBuffer
+    buffer: RangeBuffer
     iterator: str | None = None
     asked: int = 0
     begin: Position | None = None
@@ -54,7 +54,7 @@ class ShardPages:
 
     def _next(self, limit: int) -> Page:
         if self.iterator is None:
-            position = self.gathering.position if self.gathering.taken else self.begin or self.gathering.position
+            position = self.buffer.position if self.buffer.taken else self.begin or self.buffer.position
             self.iterator = self.client.get_iterator(self.shard_id, position)
         page = self.client.get_records(self.shard_id, self.iterator, limit)
         self.iterator, self.asked, self._hinted = page.next_iterator, limit, False

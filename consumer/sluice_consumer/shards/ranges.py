@@ -24,20 +24,20 @@ class Limits:
 class FetchRequest:
     """Where a shard is read from.
 
-    `read_to_millis` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
+    `read_to` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
     call; it may have expired. `earliest_arrival_millis` is of a shard that was not read: the time up to which its parents were (0: unknown).
     """
 
     shard_id: str
     position: Position
-    read_to_millis: int = 0
+    read_to: int = 0
     iterator: str | None = None
     earliest_arrival_millis: int = 0
 
     @property
     def checkpoint(self) -> str | None:
         """The sequence number that another consumer came to, as long as nothing was read after it: how long ago that was is not known."""
-        return None if self.read_to_millis else self.position.sequence
+        return None if self.read_to else self.position.sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Fetched:
 
     Attributes:
         first: sequence number of the Kinesis record of the first user record; None without any.
-        bytes: payload of the range, aggregates counted as they were sent.
-        behind_millis: how far `end` is behind the tip.
-        read_to_millis: the service's time up to which the shard was read; never less than that of the place it began at.
+        size: bytes of payload in the range, aggregates counted as they were sent.
+        behind: how far `end` is behind the tip, milliseconds.
+        read_to: the service's time up to which the shard was read; never less than that of the place it began at.
         children: what follows; with END only, and not in a replay (the row has them).
-        possible_loss: what may be missing before this range, for people, without the shard's id; None almost always.
+        note: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.
     """
 
@@ -75,11 +75,11 @@ class Fetched:
     end: Position
     columns: RecordColumnSet
     first: str | None = None
-    bytes: int = 0
-    behind_millis: int = 0
-    read_to_millis: int = 0
+    size: int = 0
+    behind: int = 0
+    read_to: int = 0
     children: tuple[Child, ...] | None = None
-    possible_loss: str | None = None
+    note: str | None = None
     iterator: str | None = None
 
     @property

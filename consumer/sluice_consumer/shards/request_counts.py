@@ -69,13 +69,13 @@ class RequestCounter:
 class CallListener:
     """Hears of the calls to one service. Implements `retry.Listener`."""
 
-    tally: RequestCounter
+    requests: RequestCounter
     service: str
 
     def called(self, operation: str) -> None:
         """A call is made."""
-        self.tally.add(f"{self.service}/{operation}")
+        self.requests.add(f"{self.service}/{operation}")
 
     def again(self, operation: str, cause: str) -> None:
         """A call is made again."""
-        self.tally.add(f"{self.service}/{operation}/{cause}")
+        self.requests.add(f"{self.service}/{operation}/{cause}")

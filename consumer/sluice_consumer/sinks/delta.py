@@ -22,7 +22,7 @@ from sluice_consumer.sinks import options, rows
 from sluice_consumer.sinks.conflicts import CommitConflict, Retries
 from sluice_consumer.sinks.delta_history import KnownBatches, check_held, marked
 from sluice_consumer.sinks.delta_table import FASTER, SETTINGS, DeltaTable, require
-from sluice_consumer.sinks.edge import chain, told
+from sluice_consumer.sinks.edge import chain, in_terms_of
 
 log = logging.getLogger(__name__)
 CONCURRENT = re.compile(r"Concurrent\w+Exception|(Metadata|Protocol)ChangedException|DeltaConcurrentModificationException")
@@ -51,7 +51,7 @@ class Delta:
         table, asked, create = target(given), options.rows(given), options.create(given)
         rows.check(spark, asked)
         require(spark)
-        with told(table.field, table.place):
+        with in_terms_of(table.field, table.place):
             if table.exists(spark):
                 KnownBatches.read(spark, table).check()
             elif not create:
@@ -66,7 +66,7 @@ class Delta:
         """
         args = options.known(given or info.args, *OWN)
         table, asked, spark = target(args), options.rows(args), batch.sparkSession
-        with told(table.field, table.place):
+        with in_terms_of(table.field, table.place):
             there = table.exists(spark)
             if there and _holds(spark, table, info):
                 pipelines.LETTERS.stored = True
@@ -74,7 +74,7 @@ class Delta:
             if not there and not options.create(args):
                 raise table.missing(asked)
         made = rows.rows(batch, asked)
-        with told(table.field, table.place), rows.file_size(spark, asked):
+        with in_terms_of(table.field, table.place), rows.file_size(spark, asked):
             if not there:
                 table.create(made, asked)
             pipelines.LETTERS.stored = True

@@ -90,7 +90,7 @@ def check_held(spark: SparkSession, table: DeltaTable, key: tuple[str, str, int]
         raise Refused(
             f"{table.field}: {table.place}: batch {batch} of consumer {consumer} was added, and {undo.operation} (version {undo.version}) took it "
             f"out of the table; Delta's log still has its number. "
-            f"To go on with the table as it is, and add batch {batch}: ALTER TABLE {table.identifier} "
+            f"To continue with the table as it is, and add batch {batch}: ALTER TABLE {table.identifier} "
             f"SET TBLPROPERTIES ('{ANEW}{consumer}' = '{undo.version}'). "
             f"To bring back what the table held: RESTORE TABLE {table.identifier} TO VERSION AS OF {back}"
         )

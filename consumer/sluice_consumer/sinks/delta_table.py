@@ -69,7 +69,7 @@ class DeltaTable:
         return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, self.place))  # noqa: SLF001
 
     def missing(self, options: RowOptions) -> Refused:
-        """That there is none, with the statement that makes it."""
+        """The refusal of a table that does not exist, with the statement that creates it."""
         made = self.statement(options.schema or "columns of the rows", options)
         return Refused(f"{self.field}: {self.place}: there is no such Delta table; set pipeline.args.create: true, or make it: {made}")
 

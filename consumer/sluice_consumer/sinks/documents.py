@@ -48,8 +48,8 @@ def json_rows(batch: DataFrame, schema: str, keep: Sequence[str] = (), *, lines:
     Args:
         batch: with the column `data`.
         schema: the documents' columns as DDL, as in "id BIGINT, name STRING".
-        keep: columns of the batch that stand beside the document's. With `lines` also `documentIndex`: the document's place in its record, from 0.
-        lines: a record holds any number of documents, one a line or side by side. Then a line takes the place of the record above.
+        keep: columns of the batch to add to the document's. With `lines` also `documentIndex`: the document's index in its record, from 0.
+        lines: a record holds any number of documents, one per line or side by side. What is said of a record above then holds for a line.
 
     Returns:
         The columns of the schema in its order, then those of `keep`.

@@ -16,7 +16,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import verdicts
 from sluice_consumer.sinks.verdicts import SinkUnavailable, Thrown
 
-__all__ = ["SinkUnavailable", "chain", "has_class", "told"]
+__all__ = ["SinkUnavailable", "chain", "has_class", "in_terms_of"]
 
 DEEPEST = 20  # exceptions of a chain
 OF_TASK = re.compile(
@@ -37,7 +37,7 @@ FIELDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (  # where two have one n
 
 
 @contextmanager
-def told(field: str, place: str) -> Iterator[None]:
+def in_terms_of(field: str, place: str) -> Iterator[None]:
     """Says failures in terms of the field that names the place.
 
     Raises:

@@ -25,11 +25,11 @@ REDRIVE = "-redrive"  # the consumer of a redrive of dead letters ends in it (do
 class Part:
     """What one call of the function gets: rows of one shard, in their order.
 
-    Under one `(consumer, shard)` positions only grow. So a database that keeps the last stored position of each can tell new rows from rows that
-    come again. The batch can not: a batch that fails may be shortened, and its rest then comes under the next number.
+    Under one `(consumer, shard)` positions only grow. So a database that keeps the last stored position of each can distinguish new rows from rows
+    that come again. The batch number cannot: a batch that fails may be shortened, and its rest then comes under the next number.
 
     Attributes:
-        consumer: the table's `consumerId`. Each redrive of dead letters has one of its own, such as `<consumerId>-redrive-000002`: letters are
+        consumer: the table's `consumerId`. Each redrive has one of its own, such as `<consumerId>-redrive-000002`: dead letters are
             older than the stream's position. A call of `foreach` with a `name` has one of its own, too: `<consumerId>.<name>`.
         batch: number of the batch, for information. It is no key.
         shard: id of the shard.
@@ -76,7 +76,7 @@ class Foreach:
     """The sink `sluice_consumer.sinks:foreach`; `args.function` is `module:function`.
 
     The function runs in Spark's tasks. It gets the rows of one shard in their order, and a `Part`. It stores `part.position` in the same transaction
-    as the rows of `part.after`. Rows may come again in another part, also while a former attempt at them is being ended.
+    as the rows of `part.after`. Rows may come again in another part, even while a former attempt at them is being ended.
     """
 
     def __init__(self) -> None:
@@ -118,13 +118,13 @@ class Foreach:
         if name in names:
             raise Refused(
                 f"foreach: a second call in batch {info.batch}; the positions of the first would skip its rows. Call it once, with a function that "
-                "tells rows apart; or pass name=… to all calls but one: each then has a part.consumer, and so positions, of its own"
+                "distinguishes rows; or pass name=… to all calls but one: each then has a part.consumer, and so positions, of its own"
             )
         self._issue, self._names = info, names | {name}
 
 
 def identity(info: BatchInfo) -> str:
-    """Under which positions only grow: the consumer, and each redrive of its letters by itself."""
+    """The id under which positions only grow: that of the consumer, or of one redrive of its dead letters."""
     return f"{info.consumer}-{info.batch:06d}" if info.consumer.endswith(REDRIVE) else info.consumer
 
 

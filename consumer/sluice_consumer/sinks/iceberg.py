@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import iceberg_catalog, options, rows
-from sluice_consumer.sinks.edge import told
+from sluice_consumer.sinks.edge import in_terms_of
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.once import add_once, holds
 
@@ -36,7 +36,7 @@ class Iceberg:
         given = options.known(args, "table", "create")
         asked, name = options.rows(given), options.text(given, "table", EXAMPLE)
         rows.check(spark, asked)
-        with told(FIELD, name):
+        with in_terms_of(FIELD, name):
             iceberg_catalog.require(spark, name)
             if not iceberg_catalog.exists(spark, name) and not options.create(given):
                 raise iceberg_catalog.missing(name, asked)
@@ -50,13 +50,13 @@ class Iceberg:
         """
         args = options.known(given or info.args, "table", "create")
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
-        with told(FIELD, name):
+        with in_terms_of(FIELD, name):
             if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
                 pipelines.LETTERS.stored = True
                 log.info("batch %s of %s is in %s already", info.batch, info.consumer, name)
                 return
         made = rows.rows(batch, asked)
-        with told(FIELD, name), rows.file_size(spark, asked):
+        with in_terms_of(FIELD, name), rows.file_size(spark, asked):
             if options.create(args):
                 iceberg_catalog.create(made, name, asked)
             table = IcebergTable.load(spark, name)

@@ -40,7 +40,7 @@ def exists(spark: SparkSession, name: str) -> bool:
 
 
 def missing(name: str, options: RowOptions) -> Refused:
-    """That there is no such table, with the statement that makes it."""
+    """The refusal of a table that does not exist, with the statement that creates it."""
     return Refused(
         f"pipeline.args.table: {name}: there is no such table; set pipeline.args.create: true, or make it: "
         f"{statement(name, options.schema or 'columns of the rows', options)}"

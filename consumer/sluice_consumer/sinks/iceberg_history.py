@@ -65,7 +65,7 @@ def branch(consumer: str) -> str:
 
 
 def undone(name: str, history: TableHistory, key: tuple[str, int], mark: Mark) -> Refused:
-    """That the table was given a batch and no longer holds it, with the statements of both ways out (Iceberg's extensions of Spark's SQL)."""
+    """The refusal of a table that no longer holds a batch it was given, with both ways out (statements of Iceberg's SQL extensions)."""
     consumer, batch = key
     if mark.batch == UNKNOWN:
         return Refused(
@@ -77,7 +77,7 @@ def undone(name: str, history: TableHistory, key: tuple[str, int], mark: Mark) -
     catalog, _, table = name.partition(".")
     return Refused(
         f"pipeline.args.table: {name}: batch {mark.batch} of consumer {consumer} was added in snapshot {mark.lost}, and the table no longer holds "
-        f"it: main was moved back, or the table was replaced. To go on with the table as it is, and add batch {batch}: "
+        f"it: main was moved back, or the table was replaced. To continue with the table as it is, and add batch {batch}: "
         f"{tags}ALTER TABLE {name} DROP BRANCH IF EXISTS `{branch(consumer)}`. "
         f"To bring back what the table held: CALL {catalog}.system.set_current_snapshot('{table}', {mark.lost})"
     )

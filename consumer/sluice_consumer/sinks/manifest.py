@@ -106,8 +106,8 @@ def clean(store: Store, place: BatchFiles, counted: Iterable[DataFile]) -> None:
     if missing := sorted(set(names) - {f"{below}/{path}" for path in there}):
         raise Refused(
             f"pipeline.args.path: {place.manifest} names {place.root}/{missing[0]}, which is not there "
-            f"({len(missing)} of {len(names)} files are missing): "
-            "restore the files, or delete this manifest while no driver runs, and the batch is written again"
+            f"({len(missing)} of {len(names)} files are missing). "
+            "Restore the files, or delete this manifest while no driver runs, and the batch is written again"
         )
     kept = {name.removeprefix(f"{below}/").split("/")[0] for name in names}
     for attempt in {path.split("/")[0] for path in there} - kept:

@@ -51,7 +51,7 @@ class Need:
     user: str = "the sink"
 
 
-def of(config: Config) -> tuple[Need, ...]:
+def needs_of(config: Config) -> tuple[Need, ...]:
     """What the pipeline needs, and its folder of dead letters.
 
     Raises:

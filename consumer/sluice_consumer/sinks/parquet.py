@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import manifest, options, rows, stores
-from sluice_consumer.sinks.edge import told
+from sluice_consumer.sinks.edge import in_terms_of
 
 EXAMPLE = "as in s3a://lake/orders"
 
@@ -32,8 +32,8 @@ class ParquetFiles:
         given = options.known(args, "path")
         rows.check(spark, options.rows(given))
         root = options.text(given, "path", EXAMPLE)
-        with told("pipeline.args.path", root):
-            stores.of(spark, root).exists(root)
+        with in_terms_of("pipeline.args.path", root):
+            stores.hadoop_store(spark, root).exists(root)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
         """Writes one batch. Keyword arguments stand in for `info.args`. Of a batch that has a manifest, no rows are made.
@@ -43,16 +43,16 @@ class ParquetFiles:
         """
         args = options.known(given or info.args, "path")
         root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
-        with told("pipeline.args.path", root):
-            store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
+        with in_terms_of("pipeline.args.path", root):
+            store, place = stores.hadoop_store(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
             held = store.exists(place.manifest)
         pipelines.LETTERS.stored |= held
         if not held:
             writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
-            with told("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
+            with in_terms_of("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
                 pipelines.LETTERS.stored = True
                 manifest.write_once(store, place, writer.parquet)
-        with told("pipeline.args.path", root):
+        with in_terms_of("pipeline.args.path", root):
             manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
 
 

@@ -118,7 +118,7 @@ class DiskStore(HadoopStore):
         return True
 
 
-def of(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> HadoopStore:
+def hadoop_store(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> HadoopStore:
     """The store of a path; `field` names it in errors.
 
     Raises:
@@ -136,7 +136,7 @@ KINDS: dict[str, type[HadoopStore]] = {"file": DiskStore, "hdfs": RenamingStore,
 
 
 def unconditional(field: str, root: str, scheme: str) -> Refused:
-    """That a file system is not known to create a file on a condition."""
+    """The refusal of a file system that is not known to create a file on a condition."""
     return Refused(f"{field}: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://")
 
 

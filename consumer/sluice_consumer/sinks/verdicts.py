@@ -50,7 +50,7 @@ class Verdict:
     """What a chain of exceptions means.
 
     Attributes:
-        certain: the input is wrong; False: it may pass by itself.
+        certain: the input is wrong; False: it may pass on its own.
         told: the cause, and what to do next.
     """
 
@@ -80,7 +80,7 @@ class KnownCause:
 
 
 PASSING = KnownCause(
-    "it may pass by itself",
+    "it may pass on its own",
     "",
     names=r"ConnectException|UnknownHostException|NoRouteToHostException|SocketException|\w*TimeoutException|HttpHostConnectException"
     r"|SSL\w*Exception|AWSServiceThrottledException|AWSStatus500Exception|AWSClientIOException|SdkClientException|ServiceUnavailableException"

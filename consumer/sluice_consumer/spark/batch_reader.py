@@ -23,6 +23,7 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint
 from sluice_checkpoints.errors import LostRace, SluiceError
+from sluice_checkpoints.protocol.reader_keys import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
@@ -39,7 +40,7 @@ from sluice_consumer.spark.batch_read import BatchRead, Group, freeze
 
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
 MOST_READERS = 5000  # about 150 KB
-TALLY = RequestCounter()  # of this worker process; tasks that follow each other carry what is left over
+REQUESTS = RequestCounter()  # of this worker process; tasks that follow each other carry what is left over
 
 
 class ReadFailed(SluiceError):
@@ -105,7 +106,7 @@ class BatchReader:
     def _ports(self) -> tuple[CheckpointStore, ShardReader, Task]:
         batch, context = self.batch, TaskContext.get()
         assert context is not None  # noqa: S101 - read() runs in tasks only
-        key = f"{batch.generation}.{context.stageId()}.{context.partitionId()}"
+        key = reader_key(batch.generation, f"{context.stageId()}.{context.partitionId()}")
         task = Task(
             epoch=Epoch(batch.generation, ""),
             batch=batch.number,
@@ -113,9 +114,9 @@ class BatchReader:
             limits=batch.limits,
             lease_seconds=batch.lease_seconds,
             wait=time.sleep,
-            tally=TALLY,
+            requests=REQUESTS,
         )
-        patience = Patience(listener=TALLY.listener(DYNAMODB))
+        patience = Patience(listener=REQUESTS.listener(DYNAMODB))
         store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
         return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
 
@@ -177,6 +178,6 @@ def dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
 
 @functools.cache
 def _reader(identity: StreamIdentity, region: str, endpoint: str | None) -> ShardReader:
-    listener = TALLY.listener(KINESIS)
+    listener = REQUESTS.listener(KINESIS)
     catalog = BotoStreamCatalog(identity.name, region, endpoint, Patience(listener=listener))
     return ShardReader(connect(StreamAddress(identity.name, region, endpoint), listener), SharedCatalog(catalog), identity)

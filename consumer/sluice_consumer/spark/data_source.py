@@ -46,7 +46,7 @@ class SluiceDataSource(DataSource):
         """The reader of all batches (docs/structured-streaming.md)."""
         from sluice_consumer.spark import stream_reader  # noqa: PLC0415 - a batch has no use for it
 
-        return stream_reader.of(self.options)
+        return stream_reader.from_options(self.options)
 
 
 def _began() -> None:

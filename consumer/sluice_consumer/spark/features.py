@@ -10,6 +10,8 @@ import importlib
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+import pyspark
+
 Reader = TypeVar("Reader", bound=type)
 STREAM_INTERFACES = "pyspark.sql.streaming.datasource"
 
@@ -24,6 +26,11 @@ def names_the_start() -> bool:
 def ends_by_itself() -> bool:
     """Whether `trigger(availableNow=True)` takes as many batches as a Python source has (4.2), not one. If not, `stream_query` ends the query."""
     return find_spec(STREAM_INTERFACES) is not None
+
+
+def version() -> str:
+    """Of PySpark, as `4.1.4`: the jars of a table format are made for one line."""
+    return str(pyspark.__version__)
 
 
 def supports_available_now(reader: Reader) -> Reader:

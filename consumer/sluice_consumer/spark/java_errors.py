@@ -45,7 +45,7 @@ LOST = re.compile(
 """As they begin. What follows may quote a record."""
 
 
-def of(error: BaseException) -> Any:
+def java_exception(error: BaseException) -> Any:
     """Java's exception behind one of Python's; None: there is none."""
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 

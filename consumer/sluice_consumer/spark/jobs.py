@@ -172,7 +172,7 @@ class Jobs:
         try:
             return bool(self._reading())
         except Py4JError:
-            log.exception("Spark does not say whether a job of the batch runs")
+            log.exception("Spark did not report whether a job of the batch runs")
             return True
 
     def cancel(self) -> None:
@@ -212,7 +212,7 @@ class Jobs:
         try:
             return self._lost()
         except Py4JError:
-            log.exception("Spark does not say which executors it has")
+            log.exception("Spark did not report its executors")
             return True
 
     def troubled(self) -> bool:
@@ -223,7 +223,7 @@ class Jobs:
         try:
             return self._lost() or self._unfinished() or self._deaf() or self._status.disturbed(self._numbers())
         except Py4JError:
-            log.exception("Spark does not say what became of the batch's tasks")
+            log.exception("Spark did not report what became of the batch's tasks")
             return True
 
     def _unfinished(self) -> bool:

@@ -15,14 +15,20 @@ from sluice_consumer.spark import conf, spark_home
 ANY = Config(StreamConfig("test", "us-east-1"), CheckpointsConfig("test"), PipelineConfig("test:process"), name="test")
 
 
-@contextlib.contextmanager
-def local_session(**settings: str) -> Iterator[SparkSession]:
+def local_session(**settings: str) -> contextlib.AbstractContextManager[SparkSession]:
     """The session that is there; or one of two cores, which is stopped at the end.
-
-    Workers import what this process can import, as its `sys.path` is now.
 
     Args:
         settings: of Spark, beside those of a consumer; they have no effect on a session that is there.
+    """
+    return session_with(conf.settings(ANY, None, "local[2]") | {"spark.log.level": "ERROR"} | settings)
+
+
+@contextlib.contextmanager
+def session_with(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The session that is there; or one with these settings and no others, which is stopped at the end.
+
+    Workers import what this process can import, as its `sys.path` is now.
     """
     if there := SparkSession.getActiveSession():
         yield there
@@ -30,8 +36,7 @@ def local_session(**settings: str) -> Iterator[SparkSession]:
     paths = os.pathsep.join(path for path in sys.path if path)
     worker = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
     with environment(worker | spark_home.lean({**os.environ, **worker})):
-        given = conf.settings(ANY, None, "local[2]") | {"spark.log.level": "ERROR"} | settings
-        session = SparkSession.builder.config(map=dict(given)).getOrCreate()
+        session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     try:
         yield session
     finally:

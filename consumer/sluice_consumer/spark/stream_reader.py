@@ -74,7 +74,7 @@ class StreamReader(DataSourceStreamReader):
         return offset
 
 
-def of(options: Mapping[str, str]) -> StreamReader:
+def from_options(options: Mapping[str, str]) -> StreamReader:
     """The reader of a source.
 
     Raises:

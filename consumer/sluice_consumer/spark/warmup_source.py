@@ -38,7 +38,7 @@ class WarmUpSource(DataSource):
         return "sluice-warm-up"
 
     def schema(self) -> str:
-        """That of a batch."""
+        """The columns of a batch."""
         return str(DDL)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours

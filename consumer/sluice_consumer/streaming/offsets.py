@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.reader_keys import generation_of
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
@@ -66,12 +67,7 @@ def unread(rows: Iterable[ShardRow], done: Offset) -> tuple[ShardRow, ...]:
 
     An earlier epoch had bound them. If Spark counts such a batch as done, its sink skipped it unread.
     """
-    return tuple(row for row in rows if row.records and not any(_generation(key) >= done.generation for key in row.readers))
-
-
-def _generation(reader: str) -> int:
-    """The epoch of a reader: its key begins with it (`ShardRow.readers`)."""
-    return int(reader.partition(".")[0])
+    return tuple(row for row in rows if row.records and not any(generation_of(key) >= done.generation for key in row.readers))
 
 
 def check_read(rows: Iterable[ShardRow], done: Offset) -> None:
@@ -86,7 +82,7 @@ def check_read(rows: Iterable[ShardRow], done: Offset) -> None:
     shards = ", ".join(row.id for row in left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
     raise Refused(
         f"batch {done.batch} was not committed: {sum(row.records for row in left)} of its records were never read in this checkpoint directory "
-        f"({shards}), though Spark counts it as done. In a new directory Spark's batch ids begin at 0 again, and a sink that skips the ids it knows "
+        f"({shards}), though Spark counts it as done. In a new directory Spark's batch ids begin at 0 again. A sink that skips the ids it knows "
         "has skipped the batch: the file sink (by its _spark_metadata), or a function of foreachBatch. Start the query with a new directory and "
         "a new output path. A function should know batches by (source.consumer, source.batch), and call source.stored() when it skips one. If your "
         f"sink holds the batch ({done.consumer}, {done.batch}), or can do without these records, set acceptLossOfBatch to {done.batch} instead"

@@ -95,4 +95,4 @@ class QueryWatch:
             try:
                 self.look()
             except Exception:  # Spark does not answer, or the session is gone; the next look finds out more
-                log.exception("the query could not be looked at")
+                log.exception("the state of the query could not be read")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.reader_keys import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner
@@ -124,7 +125,7 @@ class StreamPlanner:
             return
         epoch = self._consumer.epoch
         for row in self._bound(plan):
-            self._consumer.store.register(epoch, plan.number, row.id, TaskAttempt(f"{epoch.generation}.{STORED}", 1))
+            self._consumer.store.register(epoch, plan.number, row.id, TaskAttempt(reader_key(epoch.generation, STORED), 1))
 
     def _bound(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
         return tuple(row for row in self._consumer.store.read(row.id for row in plan.rows).values() if row.batch == plan.number)
@@ -183,7 +184,7 @@ class StreamPlanner:
         consumer = self._consumer
         left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
         looked = self._around.look((*left, *self._others(left)))
-        plan = consumer.plan(frozenset(row.id for row in left if looked.get(row.id, True)))
+        plan = consumer.plan(planner.at_the_tip(left, looked))
         if plan is None and self._goal is not None:
             plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
         return plan if plan is not None and self._due(plan, looked) else None

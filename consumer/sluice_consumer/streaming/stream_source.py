@@ -181,7 +181,7 @@ def source(spark: SparkSession, config: Mapping[str, Any] | str | Config, *, tel
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
-        LeaseHeld: another driver or query works on this table. LeaseLost, Fenced: the lease was lost meanwhile; the query was stopped.
+        LeaseHeld: another driver or query works on this table. LeaseLost, Fenced: the lease was lost while the query ran; the query was stopped.
         BatchOverdue: a batch did not end within `batch.maxSeconds`; the query was stopped.
     """
     parsed = config if isinstance(config, Config) else _parsed(config)

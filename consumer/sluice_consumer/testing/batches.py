@@ -26,14 +26,14 @@ MILLISECOND = datetime.timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class TestRecord:
-    """A record whose details matter to a test. What is left out is made up.
+    """A record whose details matter to a test. Details that are left out get a default.
 
     Attributes:
         data: the payload: bytes, text (stored as UTF-8), or anything that JSON can say.
         key: its partition key.
         shard: id of its shard.
         sequence: its sequence number; one more than that of the record before it, if left out.
-        sub: place in a KPL aggregate.
+        sub: index in a KPL aggregate.
         arrival: with a time zone; a millisecond after that of the record before it, if left out.
     """
 

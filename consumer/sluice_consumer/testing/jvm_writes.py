@@ -38,7 +38,7 @@ READS = re.compile(
 
 @contextlib.contextmanager
 def watched(watch: WatchedRun, task_killed: Callable[[], bool]) -> Iterator[None]:
-    """Watches the calls of all threads meanwhile.
+    """Watches the calls of all threads while the block runs.
 
     Args:
         watch: of the run.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.testing.watch import WatchedRun, of
+from sluice_consumer.testing.watch import WatchedRun, is_in
 
 FUNCTIONS = {
     os: ("link", "mkdir", "open", "remove", "rename", "replace", "rmdir", "symlink", "truncate", "unlink"),
@@ -39,7 +39,7 @@ NOT_THE_PIPELINES = (
 
 @contextlib.contextmanager
 def watched(watch: WatchedRun, named: Iterable[str]) -> Iterator[None]:
-    """Watches files, and the named functions, meanwhile.
+    """Watches files, and the named functions, while the block runs.
 
     Raises:
         Refused: there is no such function, or it is not one of Python's.
@@ -96,9 +96,9 @@ def _writes(what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def _of_the_pipeline() -> bool:
     """Whether it is called by other code than Python's imports and logs, pytest, and Spark."""
     frame = sys._getframe(1)  # noqa: SLF001 - see `watch.where`
-    while frame.f_back is not None and of(frame.f_globals.get("__name__", ""), THROUGH):
+    while frame.f_back is not None and is_in(frame.f_globals.get("__name__", ""), THROUGH):
         frame = frame.f_back
-    return not of(frame.f_globals.get("__name__", ""), NOT_THE_PIPELINES)
+    return not is_in(frame.f_globals.get("__name__", ""), NOT_THE_PIPELINES)
 
 
 def _found(name: str) -> tuple[Any, str]:

@@ -91,7 +91,7 @@ class _CountedRows:
 
 @contextlib.contextmanager
 def watched(folder: str, kill: TaskKill | None = None) -> Iterator[None]:
-    """Watches functions that are handed to tasks meanwhile."""
+    """Watches functions that are handed to tasks while the block runs."""
     numbers, sink = itertools.count(1), importlib.import_module("sluice_consumer.sinks.foreach")
     calls, each, partition = sink.calls, RDD.foreach, RDD.foreachPartition
 

@@ -37,7 +37,7 @@ class Trial:
 
     @contextlib.contextmanager
     def fresh(self) -> Iterator[Process]:
-        """The function. One that is named is imported anew: what its module remembered died with its process."""
+        """The function. One that is named is imported again: what its module remembered died with its process."""
         if not isinstance(self.process, str):
             yield self.process
             return
@@ -83,15 +83,15 @@ def replays(
     info: BatchInfo | None = None,
     writes: Sequence[str] = (),
 ) -> ReplayVerdict:
-    """Says whether a sink holds each record once, wherever the driver or a task is killed, or a write fails.
+    """Tries whether a sink holds each record once, wherever the driver or a task is killed, or a write fails.
 
-    `process` runs once undisturbed. Then, for every moment before, after and, in tasks, half-way through a write: it runs with a fresh sink, is
-    killed there, runs again with the same batch as a replay, and what the sink holds is compared with that of the undisturbed run.
-    For every moment before a write, and in tasks, the write fails there as well: half of the batch comes again under its number, the rest under the
-    next one, as `onError.isolate` makes it.
+    `process` runs once undisturbed. Then it runs once for every moment before, after and, in tasks, half-way through a write. Each time it gets a
+    fresh sink, is killed at that moment, and runs again with the same batch as a replay. What the sink then holds is compared with the undisturbed
+    run. At every moment before a write, and in tasks, the write also fails once. Then half of the batch comes again under its number, and the rest
+    under the next one, as `onError.isolate` does it.
 
     Args:
-        process: the pipeline, or its `module:function`, which is then imported anew for every run.
+        process: the pipeline, or its `module:function`, which is then imported again for every run.
         batch: of `testing.batch`, or any other DataFrame of these columns.
         held: from the arguments of a run, the records that its sink holds.
         sink: makes an empty sink; gets the number of a run, from 0, and returns `info.args` for it. Left out: `held` tells the runs apart.

@@ -66,11 +66,11 @@ class WatchedRun:
 def where() -> str:
     """File and line of the innermost frame that is not of Python, PySpark or this package."""
     frame = sys._getframe(1)  # noqa: SLF001 - as `traceback` does, at a hundredth of its cost
-    while frame.f_back is not None and of(frame.f_globals.get("__name__", ""), NOT_THE_USERS):
+    while frame.f_back is not None and is_in(frame.f_globals.get("__name__", ""), NOT_THE_USERS):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-def of(module: str, packages: tuple[str, ...]) -> bool:
+def is_in(module: str, packages: tuple[str, ...]) -> bool:
     """Whether a module is one of these, or in one of them."""
     return any(module == package or module.startswith(f"{package}.") for package in packages)

@@ -59,7 +59,17 @@ def run(name: str) -> bool:
             result = take_account(env, sink)
             tables.show(result, env.stream.shards(), demo.scenario.events, demo.scenario.sampler.commits)
     console.print(f"{home} has the manifest (demo.yaml) and what was delivered (cluster/)", soft_wrap=True)
+    console.print(still_there(found), soft_wrap=True, markup=False)
     return result.right
+
+
+def still_there(found: KindCluster) -> str:
+    """What the demo leaves running, how to look at it, and what removes it."""
+    return (
+        f"The kind cluster {found.name} is still running, with the operator; the consumer was deleted, and the emulated AWS has stopped.\n"
+        f"  look: kubectl --kubeconfig={found.kubeconfig} --namespace={installing.OPERATOR_NAMESPACE} get pods\n"
+        "  remove: make demo-clean (operator, images, and the cluster and the Docker daemon if the demo made them)"
+    )
 
 
 def _execute(demo: ClusterDemo, home: Path) -> None:

@@ -80,7 +80,7 @@ def _snapshot(checkpoints: Checkpoints) -> ConsumerSnapshot:
 
 def _change(scenario: ScenarioRun, home: Path) -> None:
     """Three epochs of a consumer: the first is killed, the second drains after SIGTERM, the third ends by itself at the tip."""
-    first = _start("demo-consumer-1", home)
+    first = start("demo-consumer-1", home / "consumer.json")
     scenario.failure = lambda: _ended(first)
     try:
         with scenario.event("start", "first batch committed"):
@@ -90,7 +90,7 @@ def _change(scenario: ScenarioRun, home: Path) -> None:
         scenario.merge(4, 5)
         with scenario.event("kill -9 of everything", "next driver's first batch"):
             processes.kill_tree(first)
-            second = _start("demo-consumer-2", home)
+            second = start("demo-consumer-2", home / "consumer.json")
             scenario.failure = lambda: _ended(second)
             scenario.another_epoch(TIMEOUT_SECONDS)
     finally:
@@ -99,12 +99,13 @@ def _change(scenario: ScenarioRun, home: Path) -> None:
         scenario.load.stop()
         os.kill(second.pid, signal.SIGTERM)
         _wait(second, TIMEOUT_SECONDS)
-        _wait(_start("demo-consumer-3", home, "--until-tip"), TIMEOUT_SECONDS)
+        _wait(start("demo-consumer-3", home / "consumer.json", "--until-tip"), TIMEOUT_SECONDS)
 
 
-def _start(name: str, home: Path, *options: str) -> Running:
-    command = (sys.executable, "-m", "sluice_consumer", "--config", str(home / "consumer.json"), "--master", "local[2]")
-    return processes.start(places.work(), Program(name, (*command, *options), env=_process_environment(), cwd=home))
+def start(name: str, config: Path, *options: str) -> Running:
+    """Start a consumer with Spark in local mode; `name` is that of its log."""
+    command = (sys.executable, "-m", "sluice_consumer", "--config", str(config), "--master", "local[2]")
+    return processes.start(places.work(), Program(name, (*command, *options), env=_process_environment(), cwd=config.parent))
 
 
 def _ended(running: Running) -> str | None:

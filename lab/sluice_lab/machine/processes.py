@@ -82,12 +82,17 @@ def kill_tree(running: Running) -> None:
     """Kill a program and all its descendants at once, like a power cut. None of them can release or report anything."""
     if not running.alive():
         return
+    signal_tree(running, signal.SIGKILL)
+    running.stop()
+
+
+def signal_tree(running: Running, number: signal.Signals) -> None:
+    """Send a signal to a program and all its descendants."""
     for pid in [running.pid, *_descendants(running.pid)]:
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
         except ProcessLookupError:
             continue  # it ended with its parent
-    running.stop()
 
 
 def _descendants(pid: int) -> list[int]:

@@ -12,7 +12,6 @@ LEFT, RIGHT, TOP = 90.0, 30.0, 34.0
 PIXELS = 5.0  # per second
 LANE, GAP, LAG = 15.0, 14.0, 90.0
 TICK = 30  # seconds
-LETTER = 6.2  # pixels, approximately
 INK, PALE, FAULT, REREAD = "#444", "#ddd", "#c0392b", "#000"
 
 
@@ -109,7 +108,7 @@ def _faults(timeline: Timeline, layout: _Layout) -> tuple[list[str], int]:
         words = f"{injection.title} {injection.victim}".strip()
         x = layout.x(injection.began)
         row = next((number for number, end in enumerate(ends) if end < x), len(ends))
-        ends[row : row + 1] = [x + LETTER * len(words) + 8]
+        ends[row : row + 1] = [x + svg.LETTER * len(words) + 8]
         shapes.append(svg.text(x + 2, layout.y + LANE * row + 11, words, FAULT))
     return shapes, max(1, len(ends))
 
@@ -127,7 +126,7 @@ def _epochs(timeline: Timeline, layout: _Layout) -> Iterator[str]:
         yield svg.rect(
             x, layout.y, width, LANE - 2, PALE if sample.released else colours[sample.epoch], f"{sample.epoch}, generation {sample.generation}"
         )
-        if not sample.released and width > LETTER * len(sample.epoch):
+        if not sample.released and width > svg.LETTER * len(sample.epoch):
             yield svg.text(x + 4, layout.y + 11, sample.epoch, "white")
 
 

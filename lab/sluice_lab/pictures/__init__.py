@@ -1,1 +1,1 @@
-"""Pictures of the chart's dashboards: panels from the dashboards' JSON, drawn as SVG. Pure: queries are answered by the caller."""
+"""Pictures as SVG: the system on README's first screen, and the panels of the chart's dashboards. Pure: queries are answered by the caller."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_lab.pictures.drawing import Series
 from sluice_lab.pictures.panels import DrawnPanel, legend
+from sluice_lab.pictures.story import Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,7 @@ class Prometheus:
             asked = {"query": filled(target.expr, chosen), "start": str(start), "end": str(end), "step": "1"}
             for one in self.ask("query_range", **asked)["result"]:
                 points = tuple((float(at), float(value)) for at, value in one["values"] if not math.isnan(float(value)))
-                if panel.kind == "table":
-                    found.append(Series(legend("{{namespace}}/{{name}}", one["metric"]), points, target.legend))
-                else:
-                    found.append(Series(legend(target.legend, one["metric"]), points))
+                found.append(Series(legend(target.legend, one["metric"]), points))
         return found
 
 

@@ -12,16 +12,10 @@ COLUMN, LINE = 50, 30
 
 @dataclass(frozen=True, slots=True)
 class PanelQuery:
-    """A query.
-
-    Attributes:
-        legend: Grafana's template of it; in a table the title of the column.
-        unit: of its values.
-    """
+    """A query, and Grafana's template of its legend."""
 
     expr: str
     legend: str
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +47,5 @@ def legend(template: str, labels: Mapping[str, str]) -> str:
 def _panel(one: Mapping[str, Any]) -> DrawnPanel:
     at = one["gridPos"]
     unit = one.get("fieldConfig", {}).get("defaults", {}).get("unit", "short")
-    renamed, units = _columns(one), _units(one)
-    named = [(each["expr"], renamed.get(f"Value #{each['refId']}", each.get("legendFormat", ""))) for each in one.get("targets", ())]
-    targets = tuple(PanelQuery(expr, title, units.get(title, unit)) for expr, title in named)
+    targets = tuple(PanelQuery(each["expr"], each.get("legendFormat", "")) for each in one.get("targets", ()))
     return DrawnPanel(one["type"], one["title"], unit, at["x"] * COLUMN, at["y"] * LINE, at["w"] * COLUMN, at["h"] * LINE, targets)
-
-
-def _columns(one: Mapping[str, Any]) -> Mapping[str, str]:
-    """What a table calls the values of its queries."""
-    found: dict[str, str] = {}
-    for each in one.get("transformations", ()):
-        found |= each["options"].get("renameByName", {})
-    return found
-
-
-def _units(one: Mapping[str, Any]) -> Mapping[str, str]:
-    """Units of a table's columns that have one of their own."""
-    found = one.get("fieldConfig", {}).get("overrides", ())
-    return {each["matcher"]["options"]: rule["value"] for each in found for rule in each["properties"] if rule["id"] == "unit"}

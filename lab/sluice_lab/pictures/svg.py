@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 FONT = "font-family='sans-serif' font-size='11'"
+LETTER = 6.2  # pixels, approximately
 
 
 def rect(x: float, y: float, width: float, height: float, fill: str, title: str = "") -> str:
@@ -29,6 +30,13 @@ def area(points: Sequence[tuple[float, float]], bottom: float, fill: str) -> str
         return ""
     outline = [(points[0][0], bottom), *points, (points[-1][0], bottom)]
     return f"<polygon points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in outline)}' fill='{fill}'/>"
+
+
+def curve(points: Sequence[tuple[float, float]], colour: str, width: float) -> str:
+    """A line through points. One point alone is a dot."""
+    if len(points) == 1:
+        return f"<circle cx='{points[0][0]:.1f}' cy='{points[0][1]:.1f}' r='1.5' fill='{colour}'/>"
+    return f"<polyline points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}' fill='none' stroke='{colour}' stroke-width='{width:g}'/>"
 
 
 def document(width: float, height: float, shapes: Iterable[str]) -> str:

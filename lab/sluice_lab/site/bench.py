@@ -1,7 +1,7 @@
 """What `make bench` measured, as tables: `docs/bench/*.json` has the figures, and pages have them from there.
 
-`python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md` writes them (`make generate`); a test compares. The bench prints
-the same tables. Pure but for `main`.
+`python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md` writes them (`make generate`); a test compares.
+The bench prints the same tables. Pure but for `main`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_lab import places
+from sluice_lab.site import bench_compare
 from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
 
@@ -142,6 +143,11 @@ def _stored(pair: Mapping[str, Found], who: str) -> Iterable[str]:
     yield from (f"{of['cpu']:.2f}", f"{of['cpu'] / to['cpu']:.2f}", f"{1000 / of['wall']:.0f}k", f"{of['wall'] / to['wall']:.2f}")
 
 
+def compare(found: Found) -> str:
+    """Sluice beside KCL, in four scenarios."""
+    return "\n".join((bench_compare.rows(found["figures"], found["run"]["spark"]), "", under(found)))
+
+
 def readme(files: Mapping[str, Found]) -> str:
     """The rows of README.md."""
     held, idle = (files["extremes"]["figures"][what] for what in ("held", "idle"))
@@ -195,6 +201,7 @@ TABLES: Mapping[str, Callable[[Found], str]] = {
     "start": start,
     "extremes": extremes,
     "lake": lake,
+    "compare": compare,
 }
 
 

@@ -1,7 +1,7 @@
 """`python -m sluice_lab.site.prose`: checks the words that people read (`make lint`). `habits.toml` has the words and the bounds.
 
-It reads pages without their code, helps of commands, descriptions of fields, and the messages of the modules that `habits.toml` names. A page on
-its list `todo` must have a finding: a page without leaves the list. Vale would not see half of this: it is text in Python.
+It reads all pages without their code, helps of commands, descriptions of fields, and the messages of the modules that `habits.toml` names.
+Vale would not see half of this: it is text in Python.
 """
 
 import ast
@@ -20,12 +20,13 @@ from sluice_checkpoints.cli.main import main as checkpoints
 from sluice_consumer.__main__ import main as consumer
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
-from sluice_lab.site import reference
 from sluice_operator.generate import crd
 
 FENCE = re.compile(r"(?ms)^ *(```|~~~).*?^ *\1 *$|<!--.*?-->")
 CODE = re.compile(r"`[^`\n]*`")
-NAMES = re.compile(r"\b[A-Z]{3,}s?\b|\{[^}]*\}|\[default: [^\]]*\]")  # metavars, JSON, defaults
+NAMES = re.compile(
+    r"\b[A-Z]{3,}s?\b|\{[^}]*\}|\[default: [^\]]*\]|--[a-z][a-z-]*|https?://\S+|\b[a-z]\w*(?:\.[a-z]\w*)+"
+)  # metavars, JSON, options, fields
 LINK = re.compile(r"!?\[([^\]]*)\](\([^)\s]*\)|\[[^\]]*\])")
 END = re.compile(r"(?<=[.!?])[*_)\"']*\s+(?=[A-Z`*\"'(])| · ")
 BLOCK = re.compile(r"^\s*(?:[*+-]|\d+\.) |^#|^\||^\s*$|^>")
@@ -42,8 +43,8 @@ class Habits:
         instead: a pattern of words that are refused, and what to write instead.
         verbs: first words of a command's help.
         openings: first words that no field's description has.
-        modules: files whose texts are messages.
-        todo: pages that are not rewritten yet.
+        modules: files whose texts are messages, or patterns of such files.
+        lists: files among them whose texts are no sentences.
     """
 
     words: int
@@ -52,7 +53,7 @@ class Habits:
     verbs: list[str]
     openings: list[str]
     modules: list[str]
-    todo: list[str]
+    lists: list[str]
 
 
 @cache
@@ -104,18 +105,26 @@ def _cells(block: str) -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Those of all programs that people run, with their whole names. The consumer's program is a command and a group."""
-    yield from reference.leaves(program, "sluice")
-    yield from reference.leaves(checkpoints, "python -m sluice_checkpoints")
-    yield "python -m sluice_consumer", consumer
-    yield from reference.leaves(consumer, "python -m sluice_consumer")
+    """Those of all programs that people run, with their whole names; groups of commands, too."""
+    yield from _commands("sluice", program)
+    yield from _commands("python -m sluice_checkpoints", checkpoints)
+    yield from _commands("python -m sluice_consumer", consumer)
+
+
+def _commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            if found := command.get_command(context, each):
+                yield from _commands(f"{name} {each}", found)
 
 
 def helps() -> Iterator[str]:
     """Helps of commands that begin with no verb, or whose words are refused."""
     for name, command in commands():
         text = " ".join((command.help or "").split())
-        if text.split(" ")[0] not in habits().verbs:
+        if text.split(" ")[0].rstrip(",") not in habits().verbs:
             yield f"{name}: begin with an imperative verb (habits.toml has those in use): {text}"
         options = [option.help or "" for option in command.params if isinstance(option, click.Option)]
         yield from (f"{name}: {wrong}" for each in (text, *options) for wrong in said(each))
@@ -134,9 +143,15 @@ def fields(schema: dict[str, Any] | None = None, path: str = "") -> Iterator[str
 
 def messages() -> Iterator[str]:
     """Texts of four words and more in modules, without docstrings. What is put in counts as a word, and `field: fact; next: step` is no sentence."""
-    for name in habits().modules:
+    for name in modules():
         for line, text in _texts(ast.parse((REPO / name).read_text())):
             yield from (f"{name}:{line}: {wrong}" for part in text.split("; ") for wrong in said(part, len(part)))
+
+
+def modules() -> list[str]:
+    """Those whose texts are messages, relative to the repository."""
+    found = {str(path.relative_to(REPO)) for shape in habits().modules for path in REPO.glob(shape)}
+    return sorted(found - set(habits().lists))
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -157,8 +172,7 @@ def pages() -> list[str]:
 
 def main() -> None:
     """Exit code 1 with a line for each finding."""
-    wrong = [f"{page}:{each}" for page in pages() if page not in habits().todo for each in findings((REPO / page).read_text())]
-    wrong += [f"{page}: nothing is wrong any more; take it out of habits.toml" for page in habits().todo if not findings((REPO / page).read_text())]
+    wrong = [f"{page}:{each}" for page in pages() for each in findings((REPO / page).read_text())]
     wrong += [*helps(), *fields(), *messages()]
     sys.exit("\n".join(wrong) or 0)
 

@@ -51,6 +51,9 @@ PIPELINE = """# Pipeline
 
 A pipeline is a function `process(batch, info)`. [Interfaces](../interfaces.md#configuration-json) explains what its return and its exceptions mean.
 
+A batch may be empty, so `batch.first()` may be None. The first batch after a start is empty if no record has arrived. While a stream is idle there
+are no batches, except one an hour that reads quiet shards again.
+
 ## Columns of a batch
 
 {columns}

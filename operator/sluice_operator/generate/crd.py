@@ -39,6 +39,18 @@ LETTER_RULES = [
         "message": f"deadLetter {ONE_PLACE}",
     },
 ]
+START_RULES = [
+    {
+        "rule": "(has(self.position) && self.position == 'AT_TIMESTAMP') == has(self.timestamp)",
+        "message": "start.timestamp belongs to position AT_TIMESTAMP, and only to it",
+    },
+]
+ON_ERROR_RULES = [
+    {
+        "rule": "has(self.deadLetter) || (has(self.isolate) && !self.isolate)",
+        "message": "onError.deadLetter: required; it stores the records that are left out",
+    },
+]
 NAME_RULES = [
     {
         "rule": "self.metadata.name.size() <= 45 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
@@ -114,6 +126,8 @@ def _version() -> Json:
 def _schema() -> Json:
     spec = structural(Spec.model_json_schema(by_alias=True), defaults=True)
     spec["x-kubernetes-validations"] = SPEC_RULES
+    spec["properties"]["start"]["x-kubernetes-validations"] = START_RULES
+    spec["properties"]["onError"]["x-kubernetes-validations"] = ON_ERROR_RULES
     spec["properties"]["onError"]["properties"]["deadLetter"]["x-kubernetes-validations"] = LETTER_RULES
     status = structural(STATUS.json_schema(mode="serialization", by_alias=True))
     status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

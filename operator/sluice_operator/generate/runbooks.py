@@ -6,11 +6,13 @@ Every reason with advice has one (`tests/operator/generate/test_runbooks.py`); a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from sluice_operator.generate.markdown import slug, table
 from sluice_operator.plan.advice import FAILURES, OTHERS
 
+ANY = "By reason"  # the table of all reasons: where an alert leads that fires for any of them
 ALERTS = Path(__file__).parents[3] / "charts" / "sluice" / "files" / "alerts.yaml"
 ALERT = re.compile(r"(?s)- alert: (\w+)\n.*?runbook: runbooks\.md#([\w-]+)")
 
@@ -23,6 +25,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "The API server refuses a call": ("ApiRefused",),
     "A consumer does not start": ("Refused", "StreamNotFound", "DriverStarting", "SpecChanged", "RestartRequested", "WaitingOutLease"),
     "AWS denies a right": ("Refused",),
+    "AWS throttles calls": (),
     "A pod cannot start": (
         "ImagePullBackOff",
         "InvalidImageName",
@@ -33,6 +36,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     ),
     "Pods stay Pending": ("Unschedulable", "ExecutorsPending"),
     "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow"),
+    "An executor runs out of memory": (),
     "A batch that does not end": ("BatchOverdue",),
     "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),
     "A driver is silent": ("ReportStale",),
@@ -61,11 +65,11 @@ def link(heading: str) -> str:
 def symptoms() -> str:
     """Every runbook, with the reasons and the alerts that lead to it."""
     alerts = ALERT.findall(ALERTS.read_text())
-    rows = [
-        (link(heading), ", ".join(f"`{reason}`" for reason in reasons), ", ".join(f"`{name}`" for name, anchor in alerts if anchor == slug(heading)))
-        for heading, reasons in RUNBOOKS.items()
-    ]
-    return table(("symptom", "reasons", "alerts"), rows)
+
+    def row(heading: str, reasons: Iterable[str]) -> tuple[str, str, str]:
+        return link(heading), ", ".join(f"`{reason}`" for reason in reasons), ", ".join(f"`{name}`" for name, to in alerts if to == slug(heading))
+
+    return table(("symptom", "reasons", "alerts"), [row(ANY, ()), *(row(*each) for each in RUNBOOKS.items())])
 
 
 def failures() -> str:

@@ -13,7 +13,7 @@ import orjson
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import GROUP
 from sluice_operator.observe.ownership import own
-from sluice_operator.plan import known_words as words_of
+from sluice_operator.plan import known_words
 from sluice_operator.resource import policy as bounds
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse
@@ -281,7 +281,7 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
     if ended is None and status.get("phase") not in ("Failed", "Succeeded"):
         return None
     code = _code(ended)
-    message = words_of.message(words.get("reason"), words.get("message") or status.get("message"))
+    message = known_words.message(words.get("reason"), words.get("message") or status.get("message"))
     return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message, at=_ended_at(raw, ended))
 
 
@@ -299,14 +299,14 @@ def _ended_at(raw: Json, ended: Json | None) -> datetime:
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
     """Why it ended: the driver's own reason for 65, 75 and 76, then an eviction or deletion, then the kernel's."""
     if code in EXITS and code != 0:
-        return words_of.reason(words.get("reason"), EXITS[code])
+        return known_words.reason(words.get("reason"), EXITS[code])
     if code is None or any(_true(c) and c.get("type") == "DisruptionTarget" for c in objects(part(raw, "status"), "conditions")):
         return "Evicted"
     if "deletionTimestamp" in part(raw, "metadata"):
         return "Drained" if code == 0 else "Killed"
     if ended.get("reason") == "OOMKilled":
         return "OOMKilled"
-    return words_of.reason(words.get("reason"), EXITS.get(code, "Failed"))
+    return known_words.reason(words.get("reason"), EXITS.get(code, "Failed"))
 
 
 def _words(ended: Json | None) -> Json:

@@ -79,7 +79,7 @@ class Watch:
         group, plural = PATHS[kind]
         self._server, self.kind, self._namespace, self._tell = server, kind, namespace, tell
         self._path = f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
-        self._track, self._clock = WatchState(), clock
+        self._state, self._clock = WatchState(), clock
         self._failures, self._said = 0, ""
         self.listed = asyncio.Event()
         """The first list is complete, or refused."""
@@ -91,12 +91,12 @@ class Watch:
         while True:
             self._heard, trace = None, None
             try:
-                if self._track.version is None:
+                if self._state.version is None:
                     await self._list()
-                await self._follow(self._track.version)
+                await self._follow(self._state.version)
                 why = "the server ends the watch"
             except WatchExpired:
-                self._track.version, why = None, "410: the server keeps no changes since the last list"
+                self._state.version, why = None, "410: the server keeps no changes since the last list"
             except WatchRefused as error:
                 why = str(error)
                 if error.status in NOT_OURS:
@@ -120,7 +120,7 @@ class Watch:
 
     async def _list(self) -> None:
         """List all, in pages of bounded size: a page that is too large is asked for again with fewer objects, and one object alone is cut."""
-        self._track.begin()
+        self._state.begin()
         limit, meta = oversize.PAGE, dict[str, Any]()
         more: str | None = ""
         while more is not None:
@@ -128,10 +128,10 @@ class Watch:
             if page is None:
                 limit = oversize.fewer(limit)
                 continue
-            self._take(self._track.page(page))
+            self._take(self._state.page(page))
             meta = part(page, "metadata")
             more, limit = text(meta, "continue", TOKEN) or None, oversize.more(limit)
-        self._take(self._track.end(text(meta, "resourceVersion") or ""))
+        self._take(self._state.end(text(meta, "resourceVersion") or ""))
         self.listed.set()
 
     async def _page(self, limit: int, more: str) -> bytes:
@@ -162,7 +162,7 @@ class Watch:
     def _event(self, line: bytes) -> WatchEvent | None:
         """The event of this line; None for a bookmark, and for a line that cannot be read: the lines after it can."""
         try:
-            return self._track.line(line)
+            return self._state.line(line)
         except ValueError as error:
             LOG.error("an event of %ss in namespace %s cannot be read: %s", self.kind, self._namespace or "*", error)  # noqa: TRY400
             return None

@@ -77,7 +77,8 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     """Counts and pause after an end that the operator did not ask for. An end that it asked for changes no count."""
     patience = view.patience
     lasted = end.at - driver.started_at if driver.started_at else timedelta()
-    before = RestartStatus() if lasted >= timedelta(seconds=patience.reset_after_seconds) else view.status.restarts
+    stable = lasted >= timedelta(seconds=patience.reset_after_seconds)
+    before = RestartStatus() if stable else view.status.restarts
     if driver.stopping:
         return replace(before, next_at=None)
     before = replace(before, reason=end.reason, message=end.message)
@@ -86,8 +87,9 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     else:
         refused = driver.spec_hash if end.code == REFUSED else None
         failures, after = before.count, replace(before, count=_one_more(before.count), refused=refused)
-    if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=patience.backoff_seconds):
-        return replace(after, next_at=None)  # it worked until its pod was taken away
+    worked = lasted >= timedelta(seconds=patience.backoff_seconds)
+    if stable or (end.reason in DISRUPTIONS and worked):
+        return replace(after, next_at=None)  # a first failure, or the pod was taken away: nothing is repeated yet
     return replace(after, next_at=view.now + patience.pause(failures))
 
 

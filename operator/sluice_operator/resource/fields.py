@@ -161,7 +161,7 @@ class RestartSpec(SpecPart):
     max_backoff_seconds: Seconds = 300
     """Longest pause; default 300."""
     reset_after_seconds: Seconds = 600
-    """Running time of a driver after which its failures are forgotten. Default 600."""
+    """Running time of a driver after which earlier failures are forgotten, and after which its own failure causes no pause. Default 600."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

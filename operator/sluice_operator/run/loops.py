@@ -34,7 +34,7 @@ LAST_RECONCILE = 8.0  # seconds to wait for running reconciles when the process 
 STUCK_AFTER = 120.0  # seconds a reconcile may take: its calls have timeouts of their own
 
 
-class FailedPass(NamedTuple):
+class FailedReconcile(NamedTuple):
     """Why a reconcile failed, and for how many seconds the API server wants to be left alone."""
 
     why: str
@@ -47,11 +47,11 @@ class Loops:
     def __init__(self, context: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True, listed: bool = True) -> None:
         self._context, self._leading, self._listed = context, leading, listed
         self._metrics = metrics or OperatorMetrics()
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="reconcile")
         self._large = ThreadPoolExecutor(1, thread_name_prefix="large")  # calls about large resources, one at a time: the Lease has to get through
         self._bells: dict[ResourceKey, asyncio.Event] = {}
         self._tasks: dict[ResourceKey, asyncio.Task[None]] = {}
-        self._passes: dict[ResourceKey, float] = {}
+        self._reconciles: dict[ResourceKey, float] = {}
         self._figures: dict[ResourceKey, datetime] = {}
         self._alive: set[ResourceKey] = set()
 
@@ -83,7 +83,7 @@ class Loops:
     def stuck(self) -> list[ResourceKey]:
         """Resources whose reconcile has run for more than 2 min; waiting for a thread does not count. The liveness probe fails while there is one."""
         before = time.monotonic() - STUCK_AFTER
-        return [key for key, since in self._passes.copy().items() if since < before]  # threads write it
+        return [key for key, since in self._reconciles.copy().items() if since < before]  # threads write it
 
     async def stop(self) -> bool:
         """End all loops. Whether no reconcile runs any more; the next operator repeats one that does."""
@@ -117,8 +117,8 @@ class Loops:
         while True:
             self._bells[key].clear()
             self._alive.discard(key)
-            outcome = await self._pass(key, force_refresh=force_refresh)
-            if isinstance(outcome, FailedPass):
+            outcome = await self._reconcile(key, force_refresh=force_refresh)
+            if isinstance(outcome, FailedReconcile):
                 failures += 1
                 await self._failed(key, outcome, failures)
             elif outcome.wake is None:
@@ -130,7 +130,7 @@ class Loops:
                 self._figures[key] = outcome.figures or outcome.wake
                 force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
 
-    async def _failed(self, key: ResourceKey, outcome: FailedPass, failures: int) -> None:
+    async def _failed(self, key: ResourceKey, outcome: FailedReconcile, failures: int) -> None:
         """Say so after a minute, and again when the cause changes; then pause. While `failing` names the cause, every status says it."""
         failing = self._context.failing
         if failures >= TOLD_AFTER and failing.get(key) != outcome.why:
@@ -143,7 +143,7 @@ class Loops:
         if self._context.failing.pop(key, None) is not None:
             self._bells[key].set()
 
-    async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | FailedPass:
+    async def _reconcile(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | FailedReconcile:
         asked = time.monotonic()
         self._metrics.queue.inc()
         threads = self._large if self._context.cache.is_cut(key) else self._threads
@@ -151,13 +151,13 @@ class Loops:
             return await asyncio.get_running_loop().run_in_executor(threads, partial(self._timed, asked, key, force_refresh=force_refresh))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
-            return FailedPass(str(error), error.after if isinstance(error, Unavailable) else 0)
+            return FailedReconcile(str(error), error.after if isinstance(error, Unavailable) else 0)
         except Exception as error:
             LOG.exception("%s/%s: a reconcile failed", *key)
-            return FailedPass(repr(error))
+            return FailedReconcile(repr(error))
 
     def _timed(self, asked: float, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult:
-        self._passes[key] = began = time.monotonic()
+        self._reconciles[key] = began = time.monotonic()
         result = "failed"
         self._metrics.queue.dec()
         self._metrics.waits.observe(began - asked)
@@ -165,7 +165,7 @@ class Loops:
             outcome = reconcile(self._context, key, datetime.now(UTC).replace(microsecond=0), force_refresh=force_refresh)
             result = "ok"
         finally:
-            self._passes.pop(key, None)
+            self._reconciles.pop(key, None)
             self._metrics.passes.labels(result).observe(time.monotonic() - began)
         if outcome.wake is None:
             self._metrics.forget(key)

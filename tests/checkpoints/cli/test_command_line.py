@@ -41,7 +41,7 @@ def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         return replace(bench.world(), progress=LoggedProgress(output.log))
 
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(migrate, "_world", world)
+    monkeypatch.setattr(migrate, "_ports", world)
     monkeypatch.setattr(show, "client", lambda _endpoint: None)
     monkeypatch.setattr(show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
     return lambda *arguments: CliRunner().invoke(main, list(arguments))
@@ -86,7 +86,7 @@ def test_a_dry_run_says_which_records_come_again_or_are_lost(call: Callable[...,
     bench.rows[0]["checkpoint"] = {"S": bench.reached}
     bench.stream.expire_shard(bench.zero)
     shown = call(*MIGRATE, "--dry-run").stdout
-    for text in ("read again", "possibly lost", "4 shards (1 with records that may be lost, 1 read again from an earlier place), plan "):
+    for text in ("read again", "possibly lost", "4 shards (1 with records that may be lost, 1 read again from an earlier position), plan "):
         assert text in shown
     plan = {line["shard"]: line for line in json.loads(call(*MIGRATE, "--dry-run", "--json").stdout)["plan"]}
     assert (plan[bench.one]["readAgain"], plan[bench.one]["possiblyLost"]) == (True, False)
@@ -188,7 +188,7 @@ def test_the_ports_are_made_without_a_call(bench: Any) -> None:
     options = migrate.MigrateOptions(
         "a", "s", "b", "us-east-1", "auto", None, None, 30, None, "http://127.0.0.1:9", "http://127.0.0.1:9", dry_run=True
     )
-    assert migrate._world(options, Output(as_json=True)).catalog is not None
+    assert migrate._ports(options, Output(as_json=True)).catalog is not None
 
 
 # -- show --------------------------------------------------------------------------------------------------------------------------
@@ -214,6 +214,17 @@ def test_show_is_a_table_for_people(call: Callable[..., Result], bench: Any) -> 
     text = call(*SHOW).stdout
     for word in (TARGET, "ACTIVE", "released", f"migration from {SOURCE} (kcl) COMPLETE", bench.three, "TRIM_HORIZON"):
         assert word in text
+
+
+def test_show_names_no_holder_once_the_stream_was_handed_back(call: Callable[..., Result], bench: Any) -> None:
+    """The export was the last to hold the lease, and nobody can take it again."""
+    call(*MIGRATE)
+    row = bench.table.rows[CONSUMER]
+    row |= {"generation": 3, "state": "EXPORTED", "exportedTo": SOURCE, "holder": "export on vm"}
+    row.pop("released", None)
+    text = call(*SHOW).stdout
+    assert "EXPORTED" in text
+    assert "held by" not in text
 
 
 def test_show_tells_of_a_migration_under_way(call: Callable[..., Result], bench: Any) -> None:

@@ -36,7 +36,7 @@ ALL = [MIGRATE, SHOW, DIAGNOSE, EXPORT]
 def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs `migrate` and `show` over a world of in-memory fakes."""
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(tmp_path / "termination-log"))
-    monkeypatch.setattr(migrate, "_world", lambda _options, _output: bench.world())
+    monkeypatch.setattr(migrate, "_ports", lambda _options, _output: bench.world())
     monkeypatch.setattr(show, "client", lambda _endpoint: None)
     monkeypatch.setattr(show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
     return lambda *arguments: CliRunner().invoke(main, [*arguments, *REGION, "--json"])
@@ -173,7 +173,7 @@ def test_a_fault_of_this_program_has_a_document_too(call: Callable[..., Result],
         raise ZeroDivisionError("a bug")
 
     del bench
-    monkeypatch.setattr(migrate, "_world", broken)
+    monkeypatch.setattr(migrate, "_ports", broken)
     result = call(*MIGRATE)
     assert told(result) == (1, "ZeroDivisionError", "a bug")
     assert "Traceback" in result.stderr
@@ -197,7 +197,7 @@ def test_what_the_service_will_say_again_is_a_refusal(  # noqa: PLR0917 - a tabl
     def answer(*_: Any) -> Any:
         raise ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Scan")
 
-    monkeypatch.setattr(migrate, "_world", lambda _options, _output: replace(bench.world(), token=answer, targets=bench.targets))
+    monkeypatch.setattr(migrate, "_ports", lambda _options, _output: replace(bench.world(), token=answer, targets=bench.targets))
     monkeypatch.setattr(bench.targets, "find", answer)
     result = told(call(*MIGRATE))
     assert (result[0], word in result[2], "names" in result[2]) == (exit_code, True, word == "names")

@@ -54,14 +54,14 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = bench.targets.tables["before"]
     table.rows["consumer"]["tableId"] = "another"
     bench.rows[1]["leaseOwner"] = {"S": "wörker → 1"}
-    monkeypatch.setattr(migrate, "_world", lambda _options, output: replace(bench.world(), progress=migrate.LoggedProgress(output.log)))
+    monkeypatch.setattr(migrate, "_ports", lambda _options, output: replace(bench.world(), progress=migrate.LoggedProgress(output.log)))
     monkeypatch.setattr(show, "client", lambda _endpoint: None)
     monkeypatch.setattr(show, "own_table", lambda _name, _api: OwnTable(table))
     monkeypatch.setattr(adopt, "client", lambda _endpoint: None)
     monkeypatch.setattr(adopt, "DynamoTargets", lambda _api: type("Found", (), {"identity": lambda _self, _name: "this"})())
     monkeypatch.setattr(adopt, "DynamoTable", lambda _name, _api: table)
     monkeypatch.setattr(diagnose, "_sight", scene.sight)
-    monkeypatch.setattr(export, "_world", lambda _options, output: replace(back.world(), progress=migrate.LoggedProgress(output.log)))
+    monkeypatch.setattr(export, "_ports", lambda _options, output: replace(back.world(), progress=migrate.LoggedProgress(output.log)))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters").mkdir()
 

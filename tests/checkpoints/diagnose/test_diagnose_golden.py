@@ -95,7 +95,7 @@ def test_who_starts_at_the_beginning_loses_nothing(dump: str) -> None:
 def test_nifi_16003_tells_where_the_only_copy_is() -> None:
     """And what the next start would do to it."""
     (finding,) = (f for f in findings("nifi-nifi16003") if f.kind == "interrupted-migration")
-    for words in ("nifi-nifi16003_migration", "is complete", "holds 4 places", "the only copy", "deletes that", "shardId-000000000005"):
+    for words in ("nifi-nifi16003_migration", "is complete", "holds 4 positions", "the only copy", "deletes that", "shardId-000000000005"):
         assert words in finding.text
     assert finding.advice.startswith("do not start NiFi")
 
@@ -103,5 +103,5 @@ def test_nifi_16003_tells_where_the_only_copy_is() -> None:
 def test_an_empty_copy_beside_a_whole_kcl_table_is_told_before_nifi_deletes_the_latter() -> None:
     """As it did: 4 of 4 checkpoints were lost."""
     (finding,) = findings("nifi-h1-scan-fails")
-    for words in ("still KCL's", "not complete", "holds 0 places", "skips the copy, deletes the KCL table", "shardId-000000000002"):
+    for words in ("still KCL's", "not complete", "holds 0 positions", "skips the copy, deletes the KCL table", "shardId-000000000002"):
         assert words in finding.text

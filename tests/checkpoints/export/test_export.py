@@ -93,7 +93,7 @@ def test_a_row_that_says_so_already_is_not_written(each: Bench) -> None:
     each.consumer["released"] = True
     each.exporter().run()
     assert each.rows == before
-    assert "before write foreign" not in each.calls.log[mark:]
+    assert "before write target" not in each.calls.log[mark:]
 
 
 def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench) -> None:
@@ -102,7 +102,7 @@ def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench
     result = bench.exporter().run()
     assert len(bench.says()) == 245
     assert result.plan is not None
-    assert bench.calls.log.count("after write foreign") == -(-len(result.plan.changes) // 100) == 3
+    assert bench.calls.log.count("after write target") == -(-len(result.plan.changes) // 100) == 3
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------------------

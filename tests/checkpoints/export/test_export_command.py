@@ -33,7 +33,7 @@ def call(each: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return replace(each.world(), progress=LoggedProgress(output.log))
 
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(export, "_world", world)
+    monkeypatch.setattr(export, "_ports", world)
     return lambda *arguments: CliRunner().invoke(main, [*EXPORT, "--format", each.writer.name, *arguments])
 
 

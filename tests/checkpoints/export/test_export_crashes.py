@@ -125,7 +125,7 @@ def test_an_export_that_stopped_between_two_transactions_is_finished_by_the_next
     asked: list[RowChange] = []
 
     def hook(when: str, what: str, changes: Any) -> None:
-        if (when, what) == ("before", "write foreign"):
+        if (when, what) == ("before", "write target"):
             asked.extend(changes)
 
     bench.old = MemoryTargetTables(tables, hook)

@@ -59,7 +59,7 @@ def test_the_lease_is_beaten_while_rows_are_written(bench: Bench) -> None:
     beats: list[float] = []
 
     def visit(what: str) -> None:
-        bench.seconds += 25 if what == "before write foreign" else 0
+        bench.seconds += 25 if what == "before write target" else 0
         beats.extend([bench.seconds] if what == "after write" else [])
 
     split(bench, 120)
@@ -72,8 +72,8 @@ def test_the_lease_is_beaten_while_rows_are_written(bench: Bench) -> None:
     ("moment", "passed", "wrote"),
     [
         ("before wake", 100, False),  # paused while it watched: the next beat is refused
-        ("after write foreign", 100, True),  # paused while it wrote
-        ("after write foreign", 0, True),  # at once after a beat: only the last write can tell
+        ("after write target", 100, True),  # paused while it wrote
+        ("after write target", 0, True),  # at once after a beat: only the last write can tell
     ],
 )
 def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: Bench, moment: str, passed: float, *, wrote: bool) -> None:
@@ -136,7 +136,7 @@ def test_a_table_that_moves_is_in_use(each: Bench) -> None:
         each.exporter().run()
     where = each.rows[-1]
     untouched(each, each.rows)
-    assert "before write foreign" not in each.calls.log
+    assert "before write target" not in each.calls.log
 
 
 def test_a_table_of_another_stream_is_not_written(each: Bench) -> None:
@@ -148,7 +148,7 @@ def test_a_table_of_another_stream_is_not_written(each: Bench) -> None:
     with pytest.raises(Refused, match=rf"--to {each.request.to} is not of stream orders: .*{name}"):
         each.exporter().run()
     untouched(each, before)
-    assert "before write foreign" not in each.calls.log
+    assert "before write target" not in each.calls.log
 
 
 def test_a_lease_of_kcl_with_other_hash_keys_is_another_applications() -> None:
@@ -157,7 +157,7 @@ def test_a_lease_of_kcl_with_other_hash_keys_is_another_applications() -> None:
     bench.rows[-1] |= {"startingHashKey": {"S": "0"}, "endingHashKey": {"S": "5"}}
     with pytest.raises(Refused, match=r"--to .* is not of stream orders: .*endingHashKey 5"):
         bench.exporter().run()
-    assert "before write foreign" not in bench.calls.log
+    assert "before write target" not in bench.calls.log
 
 
 def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
@@ -187,7 +187,7 @@ def test_a_row_that_moves_between_reading_and_writing_is_not_lowered(each: Bench
     after: list[Any] = []
 
     def visit(what: str) -> None:
-        if what == "before write foreign":
+        if what == "before write target":
             each.advance(ONE)
             after.append(copy.deepcopy(each.rows))
 
@@ -199,7 +199,7 @@ def test_a_row_that_moves_between_reading_and_writing_is_not_lowered(each: Bench
 
 def test_a_row_that_moves_after_it_was_written_stops_the_end(bench: Bench) -> None:
     """A worker that wakes up takes a lease: Sluice's table stays open."""
-    bench.calls.visit = lambda what: bench.row(ONE).update(leaseOwner={"S": "w"}) if what == "after write foreign" else None
+    bench.calls.visit = lambda what: bench.row(ONE).update(leaseOwner={"S": "w"}) if what == "after write target" else None
     with pytest.raises(SourceActive, match=ONE):
         bench.exporter().run()
     assert bench.consumer["state"] == "ACTIVE"

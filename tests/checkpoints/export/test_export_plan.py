@@ -59,7 +59,7 @@ def stored(name: str, position: Position | None, shard: Shard = CLOSED) -> Any:
 def test_a_shard_is_exported_where_it_stands(name: str) -> None:
     """The end of its last range, if that batch was committed."""
     entry = one(name, row(after(150), after(200)))
-    assert (entry.saying.position, entry.outcome, entry.was) == (after(200), WRITTEN, None)
+    assert (entry.expressible.position, entry.outcome, entry.was) == (after(200), WRITTEN, None)
     assert made(name, row(after(150), after(200))).warnings == ()
 
 
@@ -67,15 +67,15 @@ def test_a_shard_is_exported_where_it_stands(name: str) -> None:
 def test_an_open_batch_is_exported_from_its_start_and_comes_again(name: str) -> None:
     """Its records may have been processed: the warning names the batch."""
     found = made(name, row(after(150), after(200), batch=8))
-    assert found.entries[0].saying.position == after(150)
-    assert found.entries[0].saying.again
+    assert found.entries[0].expressible.position == after(150)
+    assert found.entries[0].expressible.again
     assert found.warnings == (f"{ID}: batch 8 is open: its records come again",)
 
 
 def test_an_open_batch_that_is_empty_says_nothing() -> None:
     """Nothing of it can come again."""
     found = made("kcl", row(after(150), after(150), batch=8))
-    assert (found.entries[0].saying.again, found.warnings) == (False, ())
+    assert (found.entries[0].expressible.again, found.warnings) == (False, ())
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -83,7 +83,7 @@ def test_a_time_is_the_beginning_with_a_warning(name: str) -> None:
     """No format stores one; records before it come too, none is left out."""
     time = Position.timestamp(1_700_000_000_000)
     found = made(name, row(time, time))
-    assert found.entries[0].saying.position == (None if name in NO_WORD else TRIM_HORIZON)
+    assert found.entries[0].expressible.position == (None if name in NO_WORD else TRIM_HORIZON)
     assert "reads earlier records as well" in found.warnings[0]
 
 
@@ -92,7 +92,7 @@ def test_a_time_is_the_beginning_with_a_warning(name: str) -> None:
 def test_a_shard_that_was_not_started_says_what_has_to_be_set(name: str, rows: tuple[ShardRow, ...]) -> None:
     """Also one that the consumer has not met yet: the configured start applies to both."""
     found = made(name, *rows)
-    assert found.entries[0].saying.position is None
+    assert found.entries[0].expressible.position is None
     (warning,) = found.warnings
     assert "TRIM_HORIZON" in warning
     assert warning.startswith(ID)
@@ -101,7 +101,7 @@ def test_a_shard_that_was_not_started_says_what_has_to_be_set(name: str, rows: t
 def test_kcl_can_say_that_a_shard_was_not_started() -> None:
     """And needs no setting, whatever initial position it has."""
     assert made("kcl").warnings == ()
-    assert one("kcl").saying.position == TRIM_HORIZON
+    assert one("kcl").expressible.position == TRIM_HORIZON
 
 
 @pytest.mark.parametrize("name", NO_WORD)
@@ -114,7 +114,7 @@ def test_a_place_inside_an_aggregate_is_refused_where_it_cannot_be_said(name: st
 def test_kcl_can_say_a_place_inside_an_aggregate() -> None:
     """The user record is kept, 0 as well."""
     for sub in (0, 2):
-        assert one("kcl", row(after(150, sub), after(150, sub))).saying.position == after(150, sub)
+        assert one("kcl", row(after(150, sub), after(150, sub))).expressible.position == after(150, sub)
 
 
 # -- ends --------------------------------------------------------------------------------------------------------------------------
@@ -123,13 +123,13 @@ def test_kcl_can_say_a_place_inside_an_aggregate() -> None:
 @pytest.mark.parametrize("name", [name for name in FORMATS if WRITERS[name].supports_shard_end])
 def test_a_finished_shard_is_finished(name: str) -> None:
     """In the format's own word."""
-    assert one(name, row(after(150), END), shard=CLOSED).saying.position == END
+    assert one(name, row(after(150), END), shard=CLOSED).expressible.position == END
 
 
 def test_nifi_gets_the_last_sequence_number_of_a_finished_shard() -> None:
     """After it there is nothing to read."""
     found = made("nifi", row(after(150), END), shard=CLOSED)
-    assert found.entries[0].saying.position == after(900)
+    assert found.entries[0].expressible.position == after(900)
     assert found.warnings == ()
 
 
@@ -137,7 +137,7 @@ def test_nifi_gets_the_last_sequence_number_of_a_finished_shard() -> None:
 def test_nifi_gets_the_last_known_place_if_a_finished_shard_has_no_real_end(shard: Shard) -> None:
     """With a warning that records come again."""
     found = made("nifi", row(after(150), END), shard=shard)
-    assert found.entries[0].saying.position == after(150)
+    assert found.entries[0].expressible.position == after(150)
     assert "records after 150 come again" in found.warnings[0]
 
 
@@ -145,7 +145,7 @@ def test_nifi_gets_the_last_known_place_if_a_finished_shard_has_no_real_end(shar
 def test_nifi_gets_no_place_of_a_finished_shard_of_which_none_is_known(start: Position) -> None:
     """All of it comes again, and the warning says so and what has to be set; a place inside an aggregate cannot be said either."""
     found = made("nifi", row(start, END), shard=STRANGE)
-    assert found.entries[0].saying.position is None
+    assert found.entries[0].expressible.position is None
     assert "all its records come again" in found.warnings[0]
     assert "TRIM_HORIZON" in found.warnings[0]
 

@@ -57,7 +57,7 @@ def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
     beside = Snapshot("app", {"app": KEYS, "app_migration": KEYS}, {"app": (ROW,), "app_migration": ()})
     anew = Snapshot("app", {"app": other}, {"app": ()})
     for later, named in ((beside, "app_migration"), (anew, "app")):
-        assert snapshot(ROW).moved(later) == (f"table {named} was made, deleted or made anew",)
+        assert snapshot(ROW).moved(later) == (f"table {named} was created, deleted, or created again",)
     assert snapshot(ROW).digest != beside.digest
     assert snapshot().digest != anew.digest
 

@@ -86,7 +86,7 @@ def test_a_row_for_a_shard_younger_than_the_youngest_is_refused(case: Case) -> N
     bench = Bench(case)
     rename(bench.sources.tables, bench.one, UNBORN)
     message = refused(bench)
-    assert f"is of {UNBORN}, and the youngest shard of stream orders is {bench.three}" in message
+    assert f"is of {UNBORN}, and the newest shard of stream orders is {bench.three}" in message
 
 
 def test_a_child_younger_than_the_youngest_shard_is_refused() -> None:

@@ -112,13 +112,13 @@ def test_one_number_of_another_shard_among_rows_that_agree_is_told_as_such() -> 
     bench.rows[1]["checkpoint"] = {"S": low}
     message = refusal(bench.migrator().run)
     assert (
-        f". 1 other row has a place that fits this stream. To say yourself where a shard starts, run the same command again with --place {bench.one}="
-        in message
+        f". 1 other row has a position that fits this stream. To say yourself where a shard starts, run the same command again "
+        f"with --place {bench.one}=" in message
     )
     assert bench.migrator(places={bench.one: TRIM_HORIZON}).run().state == "COMPLETE"
     alone = Bench()
     alone.rows[1]["checkpoint"] = {"S": low}
-    assert "No other row has a place that fits this stream" in refusal(alone.migrator().run)
+    assert "No other row has a position that fits this stream" in refusal(alone.migrator().run)
 
 
 def test_a_number_that_kinesis_does_not_know_is_placed_by_hand() -> None:

@@ -217,7 +217,7 @@ def every_run_its_own_now(patch: Patch) -> None:
     """What arrives between two tries is passed over."""
 
     def choices(self: Migrator, _now: int) -> Choices:
-        return Choices(self._world.catalog.list_shards().date_millis, self._request.unstarted)
+        return Choices(self._ports.catalog.list_shards().date_millis, self._request.unstarted)
 
     patch.setattr(Migrator, "_choices", choices)
 

@@ -90,7 +90,7 @@ def test_one_beat_at_any_moment_keeps_the_lease(store: CheckpointStore, time: Ti
     with pytest.raises(LeaseHeld) as held:
         take_over(store, CLAIM, time.watcher())
     assert held.value.exit_code == 75
-    assert str(held.value) == f"{HELD.holder} holds the lease and is alive: its heartbeats go on (generation 4, counter 10)"
+    assert str(held.value) == f"{HELD.holder} holds the lease and is alive: its heartbeats continue (generation 4, counter 10)"
     assert store.consumer() == replace(HELD, counter=10)
 
 

@@ -122,10 +122,10 @@ def test_the_warning_names_the_shard_that_is_farthest_behind_and_counts_the_othe
 class Bench:
     """A consumer of two shards whose first epoch bound a batch of five records each, and died."""
 
-    def __init__(self, manners: FakeBehaviour | None = None, shards: int = 2) -> None:
+    def __init__(self, behaviour: FakeBehaviour | None = None, shards: int = 2) -> None:
         self.now = 1_700_000_000_000
         self.stream = MemoryStream("s", shards, now=lambda: self.now)
-        self.client = MemoryKinesis(self.stream, manners)
+        self.client = MemoryKinesis(self.stream, behaviour)
         self.table = MemoryTable()
         self.store = CheckpointStore(self.table)
         self.attempt = 0

@@ -15,7 +15,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.checks import settings
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckOutcome
-from sluice_consumer.process import source
+from sluice_consumer.process import configmap_code
 
 LONG = 120.0
 
@@ -75,10 +75,10 @@ def test_modules_out_of_a_config_map_are_imported_from_a_copy_of_their_own(
     mounted, scratch = tmp_path / "mounted", tmp_path / "scratch"
     mounted.mkdir()
     (mounted / "mine_mapped.py").write_text("def process(batch, info): ...\n")
-    real = source.take
-    monkeypatch.setattr(source, "take", lambda environment, temporary: real(environment, mounted, temporary))
+    real = configmap_code.take
+    monkeypatch.setattr(configmap_code, "take", lambda environment, temporary: real(environment, mounted, temporary))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in (source.CONFIG_MAP, source.COPY):
+    for name in (configmap_code.CONFIG_MAP, configmap_code.COPY):
         monkeypatch.setenv(name, "orders-code")
     assert checked(replace(facts, scratch=scratch), "mine_mapped:process") == (CheckOutcome.OK, "mine_mapped:process can be imported")
     assert (scratch / "sluice-source" / "mine_mapped.py").exists()

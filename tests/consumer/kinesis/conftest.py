@@ -29,19 +29,19 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def tally() -> RequestCounter:
+def requests() -> RequestCounter:
     """What was called."""
     return RequestCounter()
 
 
 @pytest.fixture
-def kinesis(server: Server, slept: list[float], tally: RequestCounter, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
+def kinesis(server: Server, slept: list[float], requests: RequestCounter, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
     """The client; its time passes only in pauses."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     address = StreamAddress("orders", "eu-west-1", "https://kinesis.example")
     patience = Patience(
-        limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=tally.listener("kinesis")
+        limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=requests.listener("kinesis")
     )
     pool: Any = server
     wire = KinesisCalls(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))

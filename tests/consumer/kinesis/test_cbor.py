@@ -51,7 +51,7 @@ def listed(found: RecordColumns) -> Records:
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES.keys())
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1000])
 def test_every_way_to_write_a_reply_is_read(style: Style, count: int) -> None:
-    """Short replies through the library, long ones in leaps; both give the same."""
+    """Short replies through the library, long ones in steps; both give the same."""
     reply = cbor.decode(style.reply(records(count)))
     assert listed(reply["Records"]) == records(count)
     assert isinstance(reply["Records"], PackedRecords) == (count >= cbor.WORTH_IT)
@@ -150,7 +150,7 @@ class TestDeceit:
     @given(at=st.integers(0, 10**6), by=st.integers(1, 255))
     @SESSION
     def test_one_wrong_byte_never_gives_something_the_library_would_not(self, at: int, by: int) -> None:
-        """What is read in leaps is what the library reads, or neither reads it."""
+        """What is read in steps is what the library reads, or neither reads it."""
         body = bytearray(Style().reply(records(80, 40)))
         body[at % len(body)] ^= by
         try:

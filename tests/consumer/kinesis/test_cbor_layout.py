@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading.cbor import Style, head, seconds, text
 
-from sluice_consumer.kinesis.cbor_layout import BYTES, TEXT, form, string
+from sluice_consumer.kinesis.cbor_layout import BYTES, TEXT, layout, string
 
 SEQUENCE = "4" * 56
 MILLIS = 1_700_000_000_123
@@ -15,23 +15,23 @@ MILLIS = 1_700_000_000_123
 
 def test_a_record_is_segments_before_its_varying_values() -> None:
     """Data and partition key vary in length; each has a segment before it, and one ends the record."""
-    found = form(Style().record(SEQUENCE, "key", b"payload", MILLIS), 0)
+    found = layout(Style().record(SEQUENCE, "key", b"payload", MILLIS), 0)
     assert found
-    assert [gap.varying for gap in found.gaps] == ["Data", "PartitionKey", ""]
-    assert [gap.length for gap in found.gaps] == [1 + 15 + 2 + 56 + 29 + 1 + 8 + 5, 13, 0]
-    assert {name: length for name, (_, length) in found.gaps[0].fixed.items()} == {"SequenceNumber": 56, "ApproximateArrivalTimestamp": 8}
+    assert [segment.varying for segment in found.segments] == ["Data", "PartitionKey", ""]
+    assert [segment.length for segment in found.segments] == [1 + 15 + 2 + 56 + 29 + 1 + 8 + 5, 13, 0]
+    assert {name: length for name, (_, length) in found.segments[0].fixed.items()} == {"SequenceNumber": 56, "ApproximateArrivalTimestamp": 8}
     assert found.mark == b"\xa4" + text("SequenceNumber") + b"\x78\x38"
 
 
 def test_a_segment_says_which_bytes_are_the_same_in_every_record() -> None:
     """Two records differ only where the mask has zeros. The mask is as long as the bytes, and a multiple of eight."""
-    one, other = (form(Style().record(digit * 56, "k", b"x", MILLIS + at), 0) for at, digit in enumerate("12"))
+    one, other = (layout(Style().record(digit * 56, "k", b"x", MILLIS + at), 0) for at, digit in enumerate("12"))
     assert one == other
     assert one
-    for gap in one.gaps:
-        assert len(gap.same) == len(gap.mask)
-        assert len(gap.mask) % 8 == 0
-        assert gap.mask.count(0) == len(gap.mask) - gap.length + sum(length for _, length in gap.fixed.values())
+    for segment in one.segments:
+        assert len(segment.same) == len(segment.mask)
+        assert len(segment.mask) % 8 == 0
+        assert segment.mask.count(0) == len(segment.mask) - segment.length + sum(length for _, length in segment.fixed.values())
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_segment_says_which_bytes_are_the_same_in_every_record() -> None:
 )
 def test_known_styles_have_a_layout(style: Style, time: str, segments: int) -> None:
     """Whichever way a service writes them."""
-    found = form(style.record(SEQUENCE, "key", b"payload", MILLIS), 0)
+    found = layout(style.record(SEQUENCE, "key", b"payload", MILLIS), 0)
     assert found
-    assert (found.time, len(found.gaps)) == (time, segments)
+    assert (found.time, len(found.segments)) == (time, segments)
 
 
 UNKNOWN = {
@@ -57,7 +57,7 @@ UNKNOWN = {
 @pytest.mark.parametrize("style", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_is_not_known_has_no_layout(style: Style) -> None:
     """The library reads it then."""
-    assert form(style.record(SEQUENCE, "key", b"payload", MILLIS), 0) is None
+    assert layout(style.record(SEQUENCE, "key", b"payload", MILLIS), 0) is None
 
 
 @given(content=st.binary(max_size=70_000), before=st.binary(max_size=9))
@@ -72,4 +72,4 @@ def test_a_string_is_found_whatever_its_length(content: bytes, before: bytes) ->
 def test_a_body_that_ends_inside_a_record_is_an_error() -> None:
     """The caller reads it another way."""
     with pytest.raises(IndexError):
-        form(Style().record(SEQUENCE, "key", b"payload", MILLIS)[:40], 0)
+        layout(Style().record(SEQUENCE, "key", b"payload", MILLIS)[:40], 0)

@@ -28,16 +28,16 @@ def payload(record: dict[str, Any]) -> bytes:
     return aggregate([(user["pk"], user["sha256"].encode()) for user in users])
 
 
-def replayed(recorded: dict[str, Any], manners: FakeBehaviour) -> Stream:
+def replayed(recorded: dict[str, Any], behaviour: FakeBehaviour) -> Stream:
     """A stream of a dump, as it stood."""
     stream = Stream()
-    stream.client.manners = manners
-    stream.twin.shards = {listed["ShardId"]: MemoryShard(shard_from_reply(listed)) for listed in recorded["shards"]}
+    stream.client.behaviour = behaviour
+    stream.memory.shards = {listed["ShardId"]: MemoryShard(shard_from_reply(listed)) for listed in recorded["shards"]}
     for shard_id, records in recorded["records"].items():
-        shard = stream.twin.shards[shard_id]
+        shard = stream.memory.shards[shard_id]
         shard.records = [MemoryRecord(r["seq"], r["pk"], payload(r), round(r["arrival"] * 1000)) for r in records]
         shard.numbers = [int(r["seq"]) for r in records]
-    stream.now = 1000 + max(r.arrival_millis for shard in stream.twin.shards.values() for r in shard.records)
+    stream.now = 1000 + max(r.arrival_millis for shard in stream.memory.shards.values() for r in shard.records)
     return stream
 
 
@@ -71,7 +71,7 @@ def test_every_user_record_comes_once_and_in_order(dump: Path, limits: Limits) -
     """Of every shard, plain or aggregated; and exactly the closed ones end."""
     for recorded in json.loads(dump.read_text())["streams"].values():
         stream = replayed(recorded, FakeBehaviour(child_shards=False, end_with_records=True, page_records=9))
-        for shard_id, shard in stream.twin.shards.items():
+        for shard_id, shard in stream.memory.shards.items():
             assert read(stream, shard_id, limits) == (recorded_rows(recorded, shard_id), shard.shard.closed)
 
 

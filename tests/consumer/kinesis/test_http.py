@@ -137,19 +137,19 @@ CAUSES = {
 
 
 @pytest.mark.parametrize(("name", "cause"), CAUSES.items(), ids=CAUSES.keys())
-def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, tally: RequestCounter, name: str, cause: str) -> None:
+def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, requests: RequestCounter, name: str, cause: str) -> None:
     """By the service's own word for it, if there is one."""
     server.says(PASSING[name], PASSING[name], {"Records": []})
     get_records(kinesis)
-    assert tally.counts() == {"kinesis/GetRecords": 3, f"kinesis/GetRecords/{cause}": 2}
+    assert requests.counts() == {"kinesis/GetRecords": 3, f"kinesis/GetRecords/{cause}": 2}
 
 
-def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, tally: RequestCounter) -> None:
+def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, requests: RequestCounter) -> None:
     """Whoever asked asks again, with a new one."""
     server.says(error("ExpiredIteratorException"))
     with pytest.raises(IteratorExpired):
         get_records(kinesis)
-    assert tally.counts() == {"kinesis/GetRecords": 1, "kinesis/GetRecords/ExpiredIteratorException": 1}
+    assert requests.counts() == {"kinesis/GetRecords": 1, "kinesis/GetRecords/ExpiredIteratorException": 1}
 
 
 def test_waiting_has_an_end(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:

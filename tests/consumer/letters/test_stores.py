@@ -67,10 +67,12 @@ NAME = PendingName(1, 1, 1, REJECTED)
 
 def test_what_a_store_raises_unforeseen_has_a_name_and_is_no_failure_of_process() -> None:
     """Also where `process` has called it, by `info.reject`."""
-    with pytest.raises(LetterNotWritten, match=r"onError\.deadLetter: the letter of record 1/0 of shard was not stored \(KeyError: 'x'\)") as found:
+    with pytest.raises(
+        LetterNotWritten, match=r"onError\.deadLetter: the dead letter of record 1/0 of shard was not stored \(KeyError: 'x'\)"
+    ) as found:
         NamedFailures(Store(KeyError("x"))).hold(NAME, (letter("bad"),))
     assert judged(found.value) is None
-    with pytest.raises(LetterNotWritten, match="c/pending/1: a letter of a committed batch was not stored"):
+    with pytest.raises(LetterNotWritten, match="c/pending/1: a dead letter of a committed batch was not stored"):
         NamedFailures(Store(KeyError("x"))).publish("c/pending/1")
 
 

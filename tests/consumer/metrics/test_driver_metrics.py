@@ -81,7 +81,7 @@ def everything() -> Bench:
     bench.batch(Committed(1, ROWS), plan=0.5, process=2.0, close=0.25, commit=0.125)
     bench.metrics.took("released")
     bench.metrics.warned(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, "a: …"))
-    table = bench.calls.tally.listener("dynamodb")
+    table = bench.calls.requests.listener("dynamodb")
     table.called("GetItem")
     table.again("GetItem", "ThrottlingException")
     return bench
@@ -159,7 +159,7 @@ def test_before_the_stream_was_asked_nothing_is_said_of_its_retention() -> None:
 def test_the_drivers_calls_are_counted_by_service_and_operation_and_its_retries_by_cause() -> None:
     """Whichever client makes them."""
     bench = Bench()
-    table, stream = (bench.calls.tally.listener(service) for service in ("dynamodb", "kinesis"))
+    table, stream = (bench.calls.requests.listener(service) for service in ("dynamodb", "kinesis"))
     for operation in ("GetItem", "GetItem", "UpdateItem"):
         table.called(operation)
     stream.called("ListShards")

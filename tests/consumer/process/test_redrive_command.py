@@ -41,7 +41,7 @@ def test_a_person_is_told_what_was_redriven_and_what_was_left_out(redrive: Redri
     """The result is the program's last line; what `process` printed before is not shown."""
     code, _ = redrive(stdout=f"printed by process\n{json.dumps(RESULT)}\n")
     told = "batch 8 of c-redrive is PROCESSED: 1 letter redriven; 2 letters left out: their batches are not known to be committed"
-    assert (code, capsys.readouterr().out) == (0, f"{told}\nrejected again, and still a letter: ä…\n")
+    assert (code, capsys.readouterr().out) == (0, f"{told}\nrejected again, and still a dead letter: ä…\n")
 
 
 def test_a_program_is_given_the_document(redrive: Redrive, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +65,7 @@ def test_the_options_reach_the_program(redrive: Redrive) -> None:
 def test_the_exit_code_is_that_of_the_program(redrive: Redrive, capsys: pytest.CaptureFixture[str]) -> None:
     """What was wrong stands above, in its own words."""
     assert redrive(code=65)[0] == 65
-    assert "the letters were not redriven; the lines above say why" in " ".join(capsys.readouterr().err.split())
+    assert "the dead letters were not redriven; the lines above say why" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "json"])

@@ -112,7 +112,7 @@ class Engine:
         """See `batches.consumer.Engine`."""
         store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
         reader = TaskAttempt(f"{self.epoch.generation}.0.0", 1)
-        task = Task(self.epoch, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.tally)
+        task = Task(self.epoch, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.requests)
         for row in plan.rows:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
         self.act()
@@ -131,7 +131,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, hours_ago: float = 0, age_hours: float = 0) -> None:
         self.ago = round(age_hours * HOUR_MILLIS)
         self.stream = MemoryStream("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
-        self.tally = RequestCounter()
+        self.requests = RequestCounter()
         self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(wiring, "store", lambda *_: self.store)
         monkeypatch.setattr(wiring, "catalog", lambda *_: self.stream)
@@ -204,9 +204,9 @@ def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(wor
 def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(world: World) -> None:
     """Also of a batch that an earlier epoch had bound."""
     world.put(0, b"a")
-    world.tally.add("kinesis/GetRecords")
+    world.requests.add("kinesis/GetRecords")
     world.crash()
-    world.tally.add("kinesis/GetRecords")  # of the replay: no row of this batch can carry it
+    world.requests.add("kinesis/GetRecords")  # of the replay: no row of this batch can carry it
     heir = world.epoch()
     heir.begin(in_pod=False)
     heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)

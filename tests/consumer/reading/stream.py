@@ -21,24 +21,24 @@ class Stream:
     """A stream of one shard, and what reads it; `now` is its clock, epoch milliseconds."""
 
     now: int = START_MILLIS
-    twin: MemoryStream = field(init=False)
+    memory: MemoryStream = field(init=False)
     client: MemoryKinesis = field(init=False)
     reader: ShardReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.twin = MemoryStream("orders", now=lambda: self.now)
-        self.client = MemoryKinesis(self.twin)
-        self.reader = ShardReader(self.client, self.twin, self.twin.describe())
+        self.memory = MemoryStream("orders", now=lambda: self.now)
+        self.client = MemoryKinesis(self.memory)
+        self.reader = ShardReader(self.client, self.memory, self.memory.describe())
 
-    def behaves(self, **manners: Any) -> None:
-        """Changes the service's manners."""
-        self.client.manners = FakeBehaviour(**manners)
+    def behaves(self, **behaviour: Any) -> None:
+        """Changes the service's behaviour."""
+        self.client.behaviour = FakeBehaviour(**behaviour)
 
     def put(self, *payloads: bytes) -> list[str]:
         """Puts records into the first shard, a second apart."""
         numbers = []
         for payload in payloads:
-            numbers.append(self.twin.put_in(SHARD, payload))
+            numbers.append(self.memory.put_in(SHARD, payload))
             self.now += 1000
         return numbers
 
@@ -48,7 +48,7 @@ class Stream:
 
     def go_on(self, fetched: Fetched) -> Fetched:
         """The range after it, as the next batch reads it."""
-        return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to_millis, fetched.iterator), PLENTY)
+        return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to, fetched.iterator), PLENTY)
 
     def replay(self, fetched: Fetched) -> Fetched:
         """The same range again."""

@@ -57,7 +57,7 @@ def test_packed_and_listed_records_give_the_same_range(sizes: list[int], aggrega
     pages = [page(1000, payloads[:COUNT]), page(1000 + COUNT, payloads[COUNT:])]
     listed, fast = gathered(start, pages, limits), gathered(start, map(packed, pages), limits)
     assert fast.columns == listed.columns
-    assert (fast.position, fast.bytes, fast.taken, fast.first) == (listed.position, listed.bytes, listed.taken, listed.first)
+    assert (fast.position, fast.size, fast.taken, fast.first) == (listed.position, listed.size, listed.taken, listed.first)
     rows = [batch.to_pylist() for taken in (listed, fast) for batch in to_arrow([Fetched("shard", start, start, taken.columns)], "orders")]
     assert rows[: len(rows) // 2] == rows[len(rows) // 2 :]
 
@@ -81,7 +81,7 @@ def test_aggregates_count_as_what_they_become() -> None:
     """One key for many user records is sent once and delivered many times; memory is what the limit is about."""
     swelling = aggregate([("k" * 250, b"")] * 40)
     taken = gathered(TRIM_HORIZON, [page(0, [swelling] * 5)], (1000, 20_000))
-    assert (len(taken.columns), taken.size, taken.bytes) == (80, 20_000, 2 * len(swelling))
+    assert (len(taken.columns), taken.delivered, taken.size) == (80, 20_000, 2 * len(swelling))
 
 
 @pytest.mark.parametrize("data", [b"plain", seal(b"\x0a\x7f"), seal(b"")], ids=["a plain record", "a damaged aggregate", "an empty message"])

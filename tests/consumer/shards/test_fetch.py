@@ -29,8 +29,8 @@ def test_a_range_holds_all_records_up_to_the_tip(stream: Stream) -> None:
     assert fetched.columns.sub == [0, 0, 0]
     assert fetched.columns.arrival_millis == [START_MILLIS, START_MILLIS + 1000, START_MILLIS + 2000]
     assert (fetched.start, fetched.end, fetched.first) == (TRIM_HORIZON, Position.after(numbers[2]), numbers[0])
-    assert (fetched.records, fetched.bytes, fetched.behind_millis, fetched.children) == (3, 3, 0, None)
-    assert fetched.read_to_millis == stream.now
+    assert (fetched.records, fetched.size, fetched.behind, fetched.children) == (3, 3, 0, None)
+    assert fetched.read_to == stream.now
 
 
 def test_the_next_range_begins_where_one_ended(stream: Stream) -> None:
@@ -98,7 +98,7 @@ class TestGoingOn:
     def test_the_end_of_a_shard_leaves_none(self, stream: Stream) -> None:
         """Nothing comes after it."""
         stream.put(b"a")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         ended = stream.go_on(stream.fetch())
         assert (ended.end, ended.iterator) == (END, None)
 
@@ -150,13 +150,13 @@ class TestLimits:
         """What does not fit any more waits for the next range."""
         numbers = stream.put(b"aaaa", b"bbbb", b"cccc")
         fetched = stream.fetch(limits=Limits(100, 11))
-        assert (fetched.bytes, fetched.end) == (8, Position.after(numbers[1]))
+        assert (fetched.size, fetched.end) == (8, Position.after(numbers[1]))
 
     def test_a_record_larger_than_the_limit_is_taken_alone(self, stream: Stream) -> None:
         """Nothing may block a shard for ever."""
         stream.put(bytes(10 * 1024 * 1024), b"y")
         fetched = stream.fetch(limits=Limits(100, 1000))
-        assert (fetched.records, fetched.bytes) == (1, 10 * 1024 * 1024)
+        assert (fetched.records, fetched.size) == (1, 10 * 1024 * 1024)
 
     def test_an_aggregate_is_never_cut(self, stream: Stream) -> None:
         """The whole of it is taken where one would have been enough, or none of it."""
@@ -169,31 +169,31 @@ class TestLimits:
         """Behind and read-to are of the end of the range, not of the reply it was cut from."""
         stream.put(b"a", b"b", b"c")
         fetched = stream.fetch(limits=Limits(2, 100))
-        assert fetched.read_to_millis == START_MILLIS + 1000
+        assert fetched.read_to == START_MILLIS + 1000
         stream.behaves(page_records=10)
         by_bytes = stream.fetch(limits=Limits(100, 2))
-        assert (by_bytes.read_to_millis, by_bytes.behind_millis) == (START_MILLIS + 1000, stream.now - START_MILLIS - 1000)
+        assert (by_bytes.read_to, by_bytes.behind) == (START_MILLIS + 1000, stream.now - START_MILLIS - 1000)
 
     def test_a_limit_within_a_millisecond_is_not_the_tip(self, stream: Stream) -> None:
         """Whatever the service says of it: a backfill would end before the rest of that millisecond was read."""
         stream.behaves(from_newest=True)
-        first, second = (stream.twin.put_in(SHARD, payload) for payload in (b"1", b"2"))
+        first, second = (stream.memory.put_in(SHARD, payload) for payload in (b"1", b"2"))
         stream.now += 5000
         place, ranges = TRIM_HORIZON, []
         for _ in range(3):
             fetched = stream.fetch(place, Limits(1, 1000))
             place = fetched.end
-            ranges.append((fetched.columns.sequence, fetched.read_to_millis))
+            ranges.append((fetched.columns.sequence, fetched.read_to))
         assert ranges == [([first], START_MILLIS), ([second], START_MILLIS), ([], stream.now)]
 
     def test_a_reply_that_a_guess_cut_within_a_millisecond_is_gone_on_from(self, stream: Stream) -> None:
         """The mean size is only a guess at how many records fit."""
-        numbers = [stream.twin.put_in(SHARD, payload) for payload in (bytes(500), bytes(500), b"1", b"2", b"3")]
+        numbers = [stream.memory.put_in(SHARD, payload) for payload in (bytes(500), bytes(500), b"1", b"2", b"3")]
         stream.now += 5000
         stream.fetch(limits=Limits(2, 10_000))
         stream.behaves(from_newest=True)
         fetched = stream.fetch(Position.after(numbers[1]), Limits(10, 900))
-        assert (fetched.columns.sequence, fetched.read_to_millis) == (numbers[2:], stream.now)
+        assert (fetched.columns.sequence, fetched.read_to) == (numbers[2:], stream.now)
 
     def test_several_replies_make_one_range(self, stream: Stream) -> None:
         """A limit is of the range, not of a call."""
@@ -224,7 +224,7 @@ class TestSparse:
     def test_empty_replies_are_followed_to_the_tip(self, stream: Stream) -> None:
         """The range is empty only when the tip was reached."""
         stream.behaves(empty_pages=7)
-        assert stream.fetch().read_to_millis == stream.now
+        assert stream.fetch().read_to == stream.now
         assert stream.client.calls.count("GetRecords") == 9  # seven empty ones, and two that say it is the tip
 
     @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ class TestSparse:
         ranges = [stream.fetch(position, read_to=START_MILLIS)]
         while not ranges[-1].records:
             fetched = ranges[-1]
-            assert (fetched.start, fetched.end, fetched.behind_millis > 0) == (position, position, True)
+            assert (fetched.start, fetched.end, fetched.behind > 0) == (position, position, True)
             ranges.append(stream.go_on(fetched))
         assert (len(ranges), ranges[-1].end) == (3, Position.after(last))
         assert stream.client.calls.count("GetRecords") == 3 * FOLLOWED
@@ -273,11 +273,11 @@ PAYLOADS = st.lists(
 )
 @settings(max_examples=150, deadline=None)
 def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits: Limits, page: int, empty: int, *, whole: bool) -> None:
-    """Whatever the limits and the service's manners: every range, and every replay of it, adds up to what was put; each ends at END."""
+    """Whatever the limits and the service's behaviour: every range, and every replay of it, adds up to what was put; each ends at END."""
     stream = Stream()
     stream.behaves(page_records=page, empty_pages=empty, end_with_records=whole)
     numbers = stream.put(*payloads)
-    stream.twin.split(SHARD)
+    stream.memory.split(SHARD)
     everything = stream.fetch(limits=Limits(10_000, 10_000_000))
     rows: list[tuple[str, int, bytes]] = []
     position = TRIM_HORIZON
@@ -296,11 +296,11 @@ def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits
 
 def test_user_records_that_hash_to_another_shard_are_delivered(stream: Stream) -> None:
     """After a split a producer with an old map puts them into one half: KCL drops the whole aggregate, and with it what nobody puts again."""
-    half, _ = stream.twin.split(SHARD)
-    (shard,) = (shard for shard in stream.twin.list_shards().shards if shard.id == half)
+    half, _ = stream.memory.split(SHARD)
+    (shard,) = (shard for shard in stream.memory.list_shards().shards if shard.id == half)
     users = [(f"key-{number}", b"%d" % number) for number in range(20)]
     hashed = [int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()) for key, _ in users]
     assert {shard.starting_hash <= one <= shard.ending_hash for one in hashed} == {True, False}
-    stream.twin.put_in(half, aggregate(users))
+    stream.memory.put_in(half, aggregate(users))
     fetched = stream.reader.fetch(FetchRequest(half, TRIM_HORIZON, 0), PLENTY)
     assert list(zip(fetched.columns.partition_key, fetched.columns.data, strict=True)) == users

@@ -64,7 +64,7 @@ class TestEndOfAShard:
         """From the reply, or from ListShards where the reply has none."""
         stream.behaves(child_shards=child_shards, end_with_records=end_with_records)
         stream.put(b"last")
-        low, high = stream.twin.split(SHARD)
+        low, high = stream.memory.split(SHARD)
         first = stream.fetch()
         fetched = first if first.end == END else stream.fetch(first.end)
         assert (first.columns.data, fetched.end) == ([b"last"], END)
@@ -72,8 +72,8 @@ class TestEndOfAShard:
 
     def test_a_merged_child_names_both_parents(self, stream: Stream) -> None:
         """So that it waits for both."""
-        low, high = stream.twin.split(SHARD)
-        merged = stream.twin.merge(low, high)
+        low, high = stream.memory.split(SHARD)
+        merged = stream.memory.merge(low, high)
         fetched = stream.reader.fetch(FetchRequest(low, TRIM_HORIZON), Limits(10, 10))
         assert [(child.id, child.parents) for child in fetched.children or ()] == [(merged, {low, high})]
 
@@ -81,23 +81,23 @@ class TestEndOfAShard:
         """END is bound with the last records, never before them."""
         stream.behaves(end_with_records=True)
         numbers = stream.put(b"aa", b"bb")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         fetched = stream.fetch(limits=Limits(10, 3))
         assert (fetched.end, fetched.children) == (Position.after(numbers[0]), None)
         assert stream.fetch(fetched.end).end == END
 
     def test_an_end_without_known_children_is_an_error(self, stream: Stream) -> None:
         """Neither the reply nor ListShards: nothing may be bound."""
-        low, high = stream.twin.split(SHARD)
+        low, high = stream.memory.split(SHARD)
         stream.behaves(child_shards=False)
-        del stream.twin.shards[low], stream.twin.shards[high]
+        del stream.memory.shards[low], stream.memory.shards[high]
         with pytest.raises(EndUnknown, match=SHARD):
             stream.fetch()
 
     def test_an_end_that_takes_one_more_empty_reply_is_found(self, stream: Stream) -> None:
         """A closed shard may say "nothing, at the tip" first. Left at that, every later range would begin there again."""
         (number,) = stream.put(b"a")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         real = stream.client.get_records
         stream.client.get_records = in_turn(at_the_tip, real)  # type: ignore[method-assign]
         assert stream.fetch(Position.after(number), read_to=stream.now).end == END
@@ -105,8 +105,8 @@ class TestEndOfAShard:
     def test_children_of_another_stream_of_the_same_name_are_refused(self, stream: Stream) -> None:
         """Ids of shards repeat."""
         stream.behaves(child_shards=False)
-        stream.twin.split(SHARD)
-        stream.reader = ShardReader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
+        stream.memory.split(SHARD)
+        stream.reader = ShardReader(stream.client, stream.memory, replace(stream.memory.describe(), created_millis=1))
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch()
 
@@ -115,10 +115,10 @@ class TestEndOfAShard:
     def test_what_no_sequence_number_vouches_for_is_refused_of_another_stream(self, stream: Stream, position: Position, *, closed: bool) -> None:
         """A shard that was never read has a place in every stream of that name."""
         if closed:
-            stream.twin.split(SHARD)
+            stream.memory.split(SHARD)
         else:
             stream.put(b"of another stream")
-        stream.reader = ShardReader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
+        stream.reader = ShardReader(stream.client, stream.memory, replace(stream.memory.describe(), created_millis=1))
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch(position)
 
@@ -150,26 +150,26 @@ class TestResourceNotFound:
     def test_a_shard_that_is_not_listed_has_expired(self, stream: Stream) -> None:
         """END with the listed children, and what may be lost is said."""
         numbers = stream.put(b"a")
-        low, high = stream.twin.split(SHARD)
-        stream.twin.expire_shard(SHARD)
+        low, high = stream.memory.split(SHARD)
+        stream.memory.expire_shard(SHARD)
         fetched = stream.fetch(Position.after(numbers[0]), read_to=77)
-        assert (fetched.end, fetched.records, fetched.read_to_millis) == (END, 0, 77)
+        assert (fetched.end, fetched.records, fetched.read_to) == (END, 0, 77)
         assert [child.id for child in fetched.children or ()] == [low, high]
-        assert fetched.possible_loss is not None
-        assert numbers[0] in fetched.possible_loss
-        assert "77" in fetched.possible_loss
+        assert fetched.note is not None
+        assert numbers[0] in fetched.note
+        assert "77" in fetched.note
 
     def test_another_stream_of_the_same_name_is_refused(self, stream: Stream) -> None:
         """Its shards have nothing to do with ours, though their ids are the same."""
         stream.now += 1
-        stream.twin.recreate(shards=2)
+        stream.memory.recreate(shards=2)
         stream.client.fail(ShardNotFound("no such shard"))
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch()
 
     def test_a_stream_that_is_gone_is_named(self, stream: Stream) -> None:
         """Not an expired shard."""
-        stream.twin.exists = False
+        stream.memory.exists = False
         with pytest.raises(StreamNotFound, match="orders"):
             stream.fetch()
 

@@ -47,25 +47,23 @@ class TestCheckpoint:
     def test_it_is_whole_if_the_record_is_still_there(self, stream: Stream, sub: int | None) -> None:
         """However old it is; a place may lie inside of it."""
         numbers = stream.put(b"long ago", AGGREGATE, b"next")
-        stream.now += 9 * stream.twin.retention_millis
+        stream.now += 9 * stream.memory.retention_millis
         fetched = stream.fetch(Position.after(numbers[1], sub))
-        assert (fetched.possible_loss, fetched.start) == (None, Position.after(numbers[1], sub))
+        assert (fetched.note, fetched.start) == (None, Position.after(numbers[1], sub))
         assert fetched.columns.data == ([b"3", b"4"] if sub else []) + [b"next"]
 
     @pytest.mark.parametrize("empty_pages", [0, 2])
     def test_a_record_that_is_gone_is_said(self, stream: Stream, empty_pages: int) -> None:
         """Far from the tip the service may say nothing for a while first."""
         number, *_ = stream.put(b"read", b"lost")
-        stream.now += stream.twin.retention_millis
+        stream.now += stream.memory.retention_millis
         stream.put(b"kept", b"kept too")
-        stream.twin.expire()
+        stream.memory.expire()
         stream.behaves(empty_pages=empty_pages)
         fetched = stream.fetch(Position.after(number), Limits(1, 100))
         assert fetched.columns.data == [b"kept"]
-        assert (
-            fetched.possible_loss == f"it holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
-        )
-        assert stream.go_on(fetched).possible_loss is None
+        assert fetched.note == f"it holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
+        assert stream.go_on(fetched).note is None
 
     def test_it_is_looked_for_although_an_iterator_expires(self, stream: Stream) -> None:
         """The next one begins with it, too."""
@@ -73,41 +71,41 @@ class TestCheckpoint:
         real = stream.client.get_records
         stream.client.get_records = in_turn(expire, real, real)  # type: ignore[method-assign]
         fetched = stream.fetch(Position.after(number), Limits(1, 100))
-        assert (fetched.columns.data, fetched.possible_loss) == ([b"unread"], None)
+        assert (fetched.columns.data, fetched.note) == ([b"unread"], None)
 
     def test_a_shard_that_ended_and_holds_nothing_is_suspect(self, stream: Stream) -> None:
         """The former consumer had not read to its end."""
         (number,) = stream.put(b"read")
-        stream.twin.split(SHARD)
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.memory.split(SHARD)
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(number))
         assert (fetched.end, fetched.records) == (END, 0)
-        assert "holds nothing any more" in str(fetched.possible_loss)
+        assert "holds nothing any more" in str(fetched.note)
 
     @pytest.mark.parametrize("closed", [True, False])
     @pytest.mark.parametrize("empty_pages", [0, 2])
     def test_a_place_at_no_record_is_whole_if_an_older_record_is_there(self, stream: Stream, empty_pages: int, *, closed: bool) -> None:
         """KCL's checkpoint(number) takes any number between two records."""
         older, number = stream.put(b"older", b"not put after all")
-        held = stream.twin.shards[SHARD]
+        held = stream.memory.shards[SHARD]
         del held.records[1], held.numbers[1]
         if closed:
-            stream.twin.split(SHARD)
+            stream.memory.split(SHARD)
         else:
             stream.put(b"unread")
         stream.behaves(empty_pages=empty_pages)
         fetched = stream.fetch(Position.after(number))
-        assert (fetched.possible_loss, fetched.columns.data) == (None, [] if closed else [b"unread"])
+        assert (fetched.note, fetched.columns.data) == (None, [] if closed else [b"unread"])
         assert int(older) < int(number)
 
     def test_an_open_shard_that_holds_nothing_says_nothing(self, stream: Stream) -> None:
         """A fleet has many that nobody writes to, and none of them has lost anything."""
         (number,) = stream.put(b"read")
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(number))
-        assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, Position.after(number))
+        assert (fetched.note, fetched.records, fetched.end) == (None, 0, Position.after(number))
 
 
 class TestRetention:
@@ -117,21 +115,21 @@ class TestRetention:
         """What is left is read from its beginning, and the note says what may be missing."""
         numbers = stream.put(b"read", b"lost", b"lost too")
         read_to = stream.now
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         kept = stream.put(b"kept")
-        stream.twin.expire()
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(numbers[0]), read_to=read_to)
         assert (fetched.columns.sequence, fetched.end) == (kept, Position.after(kept[0]))
-        assert fetched.possible_loss is not None
-        assert "may have expired" in fetched.possible_loss
+        assert fetched.note is not None
+        assert "may have expired" in fetched.note
 
     @staticmethod
     def raised(stream: Stream) -> int:
         """The retention is a week from now on; what it was before."""
-        before = stream.twin.retention_millis
-        stream.twin.retention_millis = 7 * before
-        identity = replace(stream.twin.describe(), shorter_millis=before)
-        stream.reader = ShardReader(stream.client, stream.twin, identity)
+        before = stream.memory.retention_millis
+        stream.memory.retention_millis = 7 * before
+        identity = replace(stream.memory.describe(), shorter_millis=before)
+        stream.reader = ShardReader(stream.client, stream.memory, identity)
         return before
 
     @pytest.mark.parametrize("kept", [[], [b"kept"]], ids=["nothing left", "something left"])
@@ -139,14 +137,14 @@ class TestRetention:
         """By the present retention all would be there."""
         number, _ = stream.put(b"read", b"lost")
         read_to = stream.now
-        stream.now += stream.twin.retention_millis + 1000
-        stream.twin.expire()
+        stream.now += stream.memory.retention_millis + 1000
+        stream.memory.expire()
         self.raised(stream)
         stream.put(*kept)
         fetched = stream.fetch(Position.after(number), read_to=read_to)
         assert fetched.columns.data == kept
-        assert "the stream kept records only for 24 h" in str(fetched.possible_loss)
-        assert stream.go_on(fetched).possible_loss is None
+        assert "the stream kept records only for 24 h" in str(fetched.note)
+        assert stream.go_on(fetched).note is None
 
     @pytest.mark.parametrize("at", ["sequence", "millis"])
     def test_nothing_is_suspect_if_the_retention_was_raised_in_time(self, stream: Stream, at: str) -> None:
@@ -158,7 +156,7 @@ class TestRetention:
         before = self.raised(stream)
         stream.now += before + 1000
         fetched = stream.fetch(position, read_to=read_to)
-        assert (fetched.possible_loss, fetched.columns.data) == (None, [b"unread"] if at == "sequence" else [b"read", b"unread"])
+        assert (fetched.note, fetched.columns.data) == (None, [b"unread"] if at == "sequence" else [b"read", b"unread"])
 
     def test_a_shard_that_was_read_within_the_shorter_retention_is_not_looked_at(self, stream: Stream) -> None:
         """It costs no call, and what expired was read."""
@@ -168,7 +166,7 @@ class TestRetention:
         read_to, calls = stream.now - before + 5000, []
         real = stream.client.get_iterator
         stream.client.get_iterator = lambda *args: calls.append(args) or real(*args)  # type: ignore[method-assign,func-returns-value]
-        assert stream.fetch(Position.after(number), read_to=read_to).possible_loss is None
+        assert stream.fetch(Position.after(number), read_to=read_to).note is None
         assert len(calls) == 1
 
     def test_a_place_whose_time_ran_out_within_this_second_is_suspect(self, stream: Stream) -> None:
@@ -176,79 +174,79 @@ class TestRetention:
         numbers = stream.put(b"read")
         read_to = stream.now
         stream.put(b"lost")
-        stream.now = read_to + stream.twin.retention_millis + 1
-        stream.twin.expire()
-        assert stream.fetch(Position.after(numbers[0]), read_to=read_to).possible_loss is not None
+        stream.now = read_to + stream.memory.retention_millis + 1
+        stream.memory.expire()
+        assert stream.fetch(Position.after(numbers[0]), read_to=read_to).note is not None
 
     def test_an_idle_shard_has_lost_nothing(self, stream: Stream) -> None:
         """Its last record is long gone, its reply a whole retention behind, and it was read a minute ago."""
         numbers = stream.put(b"read")
-        stream.now += 3 * stream.twin.retention_millis
-        stream.twin.put_in(SHARD, b"gone as well, but read")
+        stream.now += 3 * stream.memory.retention_millis
+        stream.memory.put_in(SHARD, b"gone as well, but read")
         position = stream.fetch(Position.after(numbers[0])).end
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(position, read_to=stream.now - 60_000)
-        assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, position)
+        assert (fetched.note, fetched.records, fetched.end) == (None, 0, position)
 
     def test_a_place_without_a_reading_time_is_not_suspect(self, stream: Stream) -> None:
         """A shard that was never read: nobody knows."""
-        stream.now += 3 * stream.twin.retention_millis
-        assert stream.fetch().possible_loss is None
+        stream.now += 3 * stream.memory.retention_millis
+        assert stream.fetch().note is None
 
     @pytest.mark.parametrize(("days", "suspect"), [(0.99, False), (1.01, True)])
     def test_a_place_in_time_is_suspect_from_that_time_on(self, stream: Stream, days: float, *, suspect: bool) -> None:
         """A consumer that began at LATEST, and did not run for a day, has lost what came then."""
         began = stream.now
         stream.put(b"lost")
-        stream.now += round(days * stream.twin.retention_millis)
-        stream.twin.expire()
-        assert (stream.fetch(Position.timestamp(began)).possible_loss is not None) == suspect
+        stream.now += round(days * stream.memory.retention_millis)
+        stream.memory.expire()
+        assert (stream.fetch(Position.timestamp(began)).note is not None) == suspect
 
     def test_a_start_before_the_stream_was_made_has_lost_nothing(self, stream: Stream) -> None:
         """Until the stream itself is older than its retention: then what came first may have expired unread."""
         stream.put(b"all there is")
-        begins = Position.timestamp(stream.twin.created_millis - 2 * stream.twin.retention_millis)
-        assert (stream.fetch(begins).possible_loss, stream.fetch(begins).columns.data) == (None, [b"all there is"])
-        stream.now = stream.twin.created_millis + stream.twin.retention_millis + 1000
-        stream.twin.expire()
-        assert stream.fetch(begins).possible_loss is not None
+        begins = Position.timestamp(stream.memory.created_millis - 2 * stream.memory.retention_millis)
+        assert (stream.fetch(begins).note, stream.fetch(begins).columns.data) == (None, [b"all there is"])
+        stream.now = stream.memory.created_millis + stream.memory.retention_millis + 1000
+        stream.memory.expire()
+        assert stream.fetch(begins).note is not None
 
     def test_a_start_that_was_overtaken_has_words_of_its_own(self, stream: Stream) -> None:
         """Nobody had read the shard. Times are for people, and whoever shows the text names the shard."""
         stream.put(b"lost")
-        stream.now += stream.twin.retention_millis
+        stream.now += stream.memory.retention_millis
         stream.now += 60_000
-        stream.twin.expire()
-        told = stream.fetch(Position.timestamp(START_MILLIS)).possible_loss
+        stream.memory.expire()
+        told = stream.fetch(Position.timestamp(START_MILLIS)).note
         begins = "it was to begin at 2023-11-14T22:13:20Z, and the stream keeps records for 24 h"
         assert told == f"{begins}: what came between then and the oldest record may have expired"
 
     def test_a_child_that_was_never_read_has_words_of_its_own(self, stream: Stream) -> None:
         """Its row counts from when its parents were read."""
         stream.put(b"lost")
-        stream.now += 2 * stream.twin.retention_millis
+        stream.now += 2 * stream.memory.retention_millis
         for request in (FetchRequest(SHARD, TRIM_HORIZON, START_MILLIS), FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=START_MILLIS)):
-            told = str(stream.reader.fetch(request, Limits(10, 1000)).possible_loss)
+            told = str(stream.reader.fetch(request, Limits(10, 1000)).note)
             assert told.startswith("it follows shards that were read up to 2023-11-14T22:13:20Z, and the stream keeps records for 24 h")
 
     def test_an_ended_shard_was_read_up_to_its_last_record(self, stream: Stream) -> None:
         """When it was closed nobody tells; its children begin then, and may have been waiting for as long."""
         stream.put(b"last")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         stream.now += 3_600_000
         stream.behaves(end_with_records=True)
-        assert (stream.fetch().end, stream.fetch().read_to_millis) == (END, START_MILLIS)
+        assert (stream.fetch().end, stream.fetch().read_to) == (END, START_MILLIS)
 
     def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
         """Retention is lazy: records older than the place may still be there."""
         numbers = stream.put(b"read", b"read too", b"unread")
         stream.behaves(empty_pages=1)
         read_to = stream.now
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         fetched = stream.fetch(Position.after(numbers[1]), read_to=read_to)
         assert fetched.columns.data == [b"unread"]
-        assert fetched.possible_loss is not None
+        assert fetched.note is not None
 
     def test_nothing_from_before_a_time_comes_though_it_is_still_there(self, stream: Stream) -> None:
         """Retention is lazy, and a consumer that began at LATEST is owed nothing older."""
@@ -256,17 +254,17 @@ class TestRetention:
         began = stream.now
         stream.put(b"since")
         stream.behaves(empty_pages=1)
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         fetched = stream.fetch(Position.timestamp(began))
         assert fetched.columns.data == [b"since"]
-        assert fetched.possible_loss is not None
+        assert fetched.note is not None
 
     def test_an_unknown_time_changes_nothing(self, stream: Stream) -> None:
         """A proxy on the way took the Date header."""
         stream.client.get_records = at_the_tip  # type: ignore[method-assign, assignment]
         fetched = stream.fetch(Position.timestamp(5), read_to=77)
-        assert (fetched.end, fetched.read_to_millis, fetched.possible_loss) == (Position.timestamp(5), 77, None)
+        assert (fetched.end, fetched.read_to, fetched.note) == (Position.timestamp(5), 77, None)
 
     def test_read_to_never_goes_back(self, stream: Stream) -> None:
         """Clocks of two hosts of the service may differ a little."""
-        assert stream.fetch(read_to=stream.now + 5000).read_to_millis == stream.now + 5000
+        assert stream.fetch(read_to=stream.now + 5000).read_to == stream.now + 5000

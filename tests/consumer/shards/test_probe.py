@@ -38,8 +38,8 @@ def test_what_a_look_found_the_next_one_finds_again(stream: Stream) -> None:
     asked = probe(stream)
     stream.put(b"new")
     assert [asked.idle(), asked.idle()] == [False, False]
-    stream.twin.split(SHARD)
-    ended = probe(stream, Position.after(stream.twin.shards[SHARD].records[-1].sequence))
+    stream.memory.split(SHARD)
+    ended = probe(stream, Position.after(stream.memory.shards[SHARD].records[-1].sequence))
     assert [ended.idle(), ended.idle()] == [False, False]
 
 
@@ -47,7 +47,7 @@ def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
     """The next batch binds its end."""
     asked = probe(stream)
     assert asked.idle()
-    stream.twin.split(SHARD)
+    stream.memory.split(SHARD)
     assert not asked.idle()
 
 
@@ -95,7 +95,7 @@ def test_a_probe_counts_its_calls_and_those_that_were_throttled(stream: Stream) 
     assert asked.idle()
     assert (asked.calls, asked.throttled) == (2, 2)
     stream.client.get_records = real  # type: ignore[method-assign]
-    stream.client.manners = replace(stream.client.manners, empty_pages=3)
+    stream.client.behaviour = replace(stream.client.behaviour, empty_pages=3)
     walking = probe(stream)
     assert walking.idle()
     assert walking.calls == 4

@@ -23,7 +23,7 @@ def test_records_that_came_later_are_not_in_it(stream: Stream) -> None:
     fetched = stream.fetch()
     stream.put(b"c")
     again = stream.replay(fetched)
-    assert (again.columns, again.first, again.bytes) == (fetched.columns, fetched.first, fetched.bytes)
+    assert (again.columns, again.first, again.size) == (fetched.columns, fetched.first, fetched.size)
     assert (again.start, again.end) == (fetched.start, fetched.end)
 
 
@@ -66,7 +66,7 @@ def test_the_last_range_of_a_shard(stream: Stream, *, end_with_records: bool) ->
     """Its end is END; children are in the row already."""
     stream.behaves(end_with_records=end_with_records)
     numbers = stream.put(b"a", b"b")
-    stream.twin.split(SHARD)
+    stream.memory.split(SHARD)
     again = stream.reader.replay(BoundRange(SHARD, TRIM_HORIZON, END, numbers[0], 2))
     assert (again.columns.data, again.end, again.children) == ([b"a", b"b"], END, None)
 
@@ -105,7 +105,7 @@ class TestShort:
         stream.put(b"a", b"b", b"c")
         fetched = stream.fetch()
         stream.put(b"d", b"e")
-        stream.twin.trim(SHARD, trimmed)
+        stream.memory.trim(SHARD, trimmed)
         with pytest.raises(ReplayShort, match="had 3 records"):
             stream.replay(fetched)
 
@@ -121,8 +121,8 @@ class TestShort:
         """Later records do not make up for it."""
         stream.put(b"a", b"b")
         fetched = stream.fetch()
-        twin = stream.twin.shards[SHARD]
-        del twin.records[1], twin.numbers[1]
+        held = stream.memory.shards[SHARD]
+        del held.records[1], held.numbers[1]
         stream.put(b"c")
         with pytest.raises(ReplayShort, match="had 2 records; now there are 1"):
             stream.replay(fetched)
@@ -137,10 +137,10 @@ class TestShort:
     def test_the_end_of_the_shard_is_not_there(self, stream: Stream) -> None:
         """Bound to END, and still open."""
         numbers = stream.put(b"a")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         ended = BoundRange(SHARD, TRIM_HORIZON, Position.after(numbers[0]), numbers[0], 1)
         assert stream.reader.replay(ended).records == 1
-        stream.twin.trim(SHARD, 1)
+        stream.memory.trim(SHARD, 1)
         with pytest.raises(ReplayShort):
             stream.reader.replay(ended)
 
@@ -148,8 +148,8 @@ class TestShort:
         """All of it is lost."""
         stream.put(b"a")
         fetched = stream.fetch(limits=Limits(1, 10))
-        stream.twin.split(SHARD)
-        stream.twin.expire_shard(SHARD)
+        stream.memory.split(SHARD)
+        stream.memory.expire_shard(SHARD)
         with pytest.raises(ReplayShort, match="is gone"):
             stream.replay(fetched)
 

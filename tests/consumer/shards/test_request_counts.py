@@ -13,9 +13,9 @@ GET = "kinesis/GetRecords"
 class Row:
     """A row that is bound again and again; each bind is a call that the table hears of."""
 
-    def __init__(self, tally: RequestCounter) -> None:
-        self._tally, self.carried = tally, list[dict[str, int]]()
-        self.table = tally.listener("dynamodb")
+    def __init__(self, requests: RequestCounter) -> None:
+        self._requests, self.carried = requests, list[dict[str, int]]()
+        self.table = requests.listener("dynamodb")
 
     def bind(self, *, tries: int = 1) -> None:
         """A bind that succeeds with the last try."""
@@ -24,7 +24,7 @@ class Row:
             self._call(tries)
             self.carried.append(dict(counts))
 
-        assert self._tally.carry(write) is None
+        assert self._requests.carry(write) is None
 
     def lose(self) -> None:
         """A bind that finds the row bound."""
@@ -33,7 +33,7 @@ class Row:
             self._call(1)
             return "a replay"
 
-        assert self._tally.carry(write) == "a replay"
+        assert self._requests.carry(write) == "a replay"
 
     def fail(self) -> None:
         """A bind that gets no answer."""
@@ -43,7 +43,7 @@ class Row:
             raise ServiceUnavailable("no answer")
 
         with pytest.raises(ServiceUnavailable):
-            self._tally.carry(write)
+            self._requests.carry(write)
 
     def _call(self, tries: int) -> None:
         for again in range(tries):
@@ -53,76 +53,76 @@ class Row:
 
 
 @pytest.fixture
-def tally() -> RequestCounter:
+def requests() -> RequestCounter:
     """Of one process."""
     return RequestCounter()
 
 
 @pytest.fixture
-def row(tally: RequestCounter) -> Row:
+def row(requests: RequestCounter) -> Row:
     """A row of that process."""
-    return Row(tally)
+    return Row(requests)
 
 
-def left(tally: RequestCounter) -> dict[str, int]:
+def left(requests: RequestCounter) -> dict[str, int]:
     """What no row has carried yet."""
-    return {key: number for key, number in tally.counts().items() if number}
+    return {key: number for key, number in requests.counts().items() if number}
 
 
-def test_a_bind_carries_what_was_called_before_it_and_itself(tally: RequestCounter, row: Row) -> None:
+def test_a_bind_carries_what_was_called_before_it_and_itself(requests: RequestCounter, row: Row) -> None:
     """A worker that ends after its last bind takes nothing with it."""
-    tally.add(GET)
-    tally.add(GET)
+    requests.add(GET)
+    requests.add(GET)
     row.bind()
-    assert (row.carried, left(tally)) == ([{GET: 2, BIND: 1}], {})
+    assert (row.carried, left(requests)) == ([{GET: 2, BIND: 1}], {})
 
 
-def test_what_was_carried_is_not_carried_again(tally: RequestCounter, row: Row) -> None:
+def test_what_was_carried_is_not_carried_again(requests: RequestCounter, row: Row) -> None:
     """Each row has its own."""
-    tally.add(GET)
+    requests.add(GET)
     row.bind()
     row.bind()
     assert row.carried == [{GET: 1, BIND: 1}, {BIND: 1}]
 
 
-def test_the_tries_of_a_bind_come_with_the_next_one(tally: RequestCounter, row: Row) -> None:
+def test_the_tries_of_a_bind_come_with_the_next_one(requests: RequestCounter, row: Row) -> None:
     """They were made after the counts had been written down."""
     row.bind(tries=3)
     row.bind()
     assert row.carried == [{BIND: 1}, {BIND: 3, f"{BIND}/Throttled": 2}]
-    assert left(tally) == {}
+    assert left(requests) == {}
 
 
-def test_a_bind_that_lost_leaves_its_counts_to_the_next(tally: RequestCounter, row: Row) -> None:
+def test_a_bind_that_lost_leaves_its_counts_to_the_next(requests: RequestCounter, row: Row) -> None:
     """The row that it found carries those of whoever bound it."""
-    tally.add(GET)
+    requests.add(GET)
     row.lose()
     row.bind()
-    assert (row.carried, left(tally)) == ([{GET: 1, BIND: 2}], {})
+    assert (row.carried, left(requests)) == ([{GET: 1, BIND: 2}], {})
 
 
-def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(tally: RequestCounter, row: Row) -> None:
+def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(requests: RequestCounter, row: Row) -> None:
     """Retries are never more interesting than then."""
-    tally.add(GET)
+    requests.add(GET)
     row.fail()
     row.bind()
     assert row.carried == [{GET: 1, BIND: 4, f"{BIND}/Throttled": 2}]
 
 
-def test_threads_that_bind_at_once_share_the_counts(tally: RequestCounter) -> None:
+def test_threads_that_bind_at_once_share_the_counts(requests: RequestCounter) -> None:
     """Each carries its own bind, whoever is heard of first; in all, every call is carried once."""
     seen: list[dict[str, int]] = []
-    table = tally.listener("dynamodb")
-    tally.add(GET)
+    table = requests.listener("dynamodb")
+    requests.add(GET)
 
     def outer(counts: Counts) -> None:
         seen.append(dict(counts))
-        assert tally.carry(inner) is None
+        assert requests.carry(inner) is None
         table.called("UpdateItem")
 
     def inner(counts: Counts) -> None:
         seen.append(dict(counts))
         table.called("UpdateItem")
 
-    assert tally.carry(outer) is None
-    assert (seen, left(tally)) == ([{GET: 1, BIND: 1}, {BIND: 1}], {})
+    assert requests.carry(outer) is None
+    assert (seen, left(requests)) == ([{GET: 1, BIND: 1}, {BIND: 1}], {})

@@ -169,7 +169,7 @@ def test_files_that_a_manifest_names_and_that_are_gone_are_no_stored_batch() -> 
     lost = f"{PLACE.root}/{counted[0].path}"
     kept = store.objects.pop(lost)
     before = dict(store.objects)
-    with pytest.raises(Refused, match=rf"names {lost}, which is not there \(1 of 2 files are missing\): restore the files, or delete this manifest"):
+    with pytest.raises(Refused, match=rf"names {lost}, which is not there \(1 of 2 files are missing\)\. Restore the files, or delete this manifest"):
         clean(store, PLACE, counted)
     assert store.objects == before
     store.objects[lost] = kept

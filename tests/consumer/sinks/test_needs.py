@@ -23,7 +23,7 @@ def config(entrypoint: str, args: dict[str, Any], conf: dict[str, str] | None = 
 
 def needed(*given: Any) -> list[tuple[str, str, bool]]:
     """Fields and classes, and whether they are certain."""
-    return [(need.field, need.class_name, need.certain) for need in needs.of(config(*given))]
+    return [(need.field, need.class_name, need.certain) for need in needs.needs_of(config(*given))]
 
 
 PATH, TABLE = "pipeline.args.path", "pipeline.args.table"
@@ -78,7 +78,7 @@ def test_a_folder_of_dead_letters_is_needed_whatever_the_pipeline_is() -> None:
 def test_a_wrong_option_of_a_built_in_sink_is_refused(entrypoint: str, args: dict[str, Any], why: str) -> None:
     """In the words that it has when Spark runs."""
     with pytest.raises(Refused, match=why):
-        needs.of(config(entrypoint, args))
+        needs.needs_of(config(entrypoint, args))
 
 
 def test_each_built_in_sink_and_pipeline_is_known_here() -> None:

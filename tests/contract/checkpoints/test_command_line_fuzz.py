@@ -155,13 +155,13 @@ def worlds(dynamodb_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
         return world
 
-    make_sight, make_export, shared = diagnose._sight, export._world, cache(client)
+    make_sight, make_export, shared = diagnose._sight, export._ports, cache(client)
     with pytest.MonkeyPatch.context() as patch:
         for module in (migrate, diagnose, export, show):
             patch.setattr(module, "client", shared)  # to make one takes longer than the command
         patch.setattr(migrate, "PATIENCE", Patience(clock=lambda: seen["scene"].seconds, sleep=lambda s: seen["scene"].sleep(s)))  # noqa: PLW0108 - of the scene at that time
-        patch.setattr(migrate, "_world", timed(migrate._world))
-        patch.setattr(export, "_world", timed(lambda options, output: replace(make_export(options, output), records=None)))  # of a stream in memory
+        patch.setattr(migrate, "_ports", timed(migrate._ports))
+        patch.setattr(export, "_ports", timed(lambda options, output: replace(make_export(options, output), records=None)))  # of a stream in memory
         patch.setattr(diagnose, "_sight", lambda options: DiagnosePorts(make_sight(options).sources, seen["scene"].stage.stream, None))
         yield seen
 

@@ -46,8 +46,8 @@ class Land:
         self.stream = MemoryStream("orders", shards=2, now=lambda: 1_700_000_000_000 + round(self.time.now * 1000))
         self.zeroth, self.first, self.second = (self.stream.put_in(i, b"x") for i in (ZERO, ONE, ONE))
         self.stream.split(ZERO)
-        self.foreign = DynamoTargetTables(api, self.time.patience())
-        self.foreign.create(old, writer.keys)
+        self.targets = DynamoTargetTables(api, self.time.patience())
+        self.targets.create(old, writer.keys)
         self.stopped(ONE, Position.after(self.first))
 
     def stopped(self, shard: str, position: Position) -> None:
@@ -55,7 +55,7 @@ class Land:
         place = RowContent(self.stream.shards[shard].shard, (), position, "orders", 1_699_999_999_000)
         made = self.writer.change(place, None)
         assert made
-        write_rows(self.foreign, self.old, [made])
+        write_rows(self.targets, self.old, [made])
 
     def migrate(self, target: str) -> CheckpointStore:
         """Takes over into a new table; returns that."""
@@ -83,7 +83,7 @@ class Land:
 
     def export(self, store: CheckpointStore) -> Any:
         """Gives it back."""
-        world = ExportPorts(store, self.stream, self.foreign, self.time.clock, self.time.sleep)
+        world = ExportPorts(store, self.stream, self.targets, self.time.clock, self.time.sleep)
         return Exporter(ExportRequest(self.writer.name, self.old), world).run()
 
     def stands(self, store: CheckpointStore) -> dict[str, Position]:
@@ -132,11 +132,11 @@ def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> N
             return super().write(table, changes)
 
     further = land.stream.put_in(ONE, b"later")
-    land.foreign = Late(land.api, land.time.patience())
+    land.targets = Late(land.api, land.time.patience())
     with pytest.raises(SourceActive, match=ONE):
         land.export(first)
     assert only_of(land, ONE)[place] == {"S": further}
-    assert len(land.foreign.scan(land.old)) == 1
+    assert len(land.targets.scan(land.old)) == 1
     row = first.consumer()
     assert row is not None
     assert (row.state, row.released) == ("ACTIVE", True)
@@ -144,7 +144,7 @@ def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> N
 
 def only_of(land: Land, shard: str) -> RawItem:
     """The other table's row of a shard."""
-    return next(row for row in land.foreign.scan(land.old) if row[land.writer.keys[-1].name] == {"S": shard})
+    return next(row for row in land.targets.scan(land.old) if row[land.writer.keys[-1].name] == {"S": shard})
 
 
 def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:

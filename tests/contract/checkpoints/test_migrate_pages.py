@@ -1,7 +1,8 @@
 """docs/migrate: the programs of each page, from the diagnosis to the way back, in its order, with the tables of its system.
 
 What `kubectl` does there is tried by tests/operator/helm/test_kubectl_of_pages.py. The operator's Job is the page's own dry run without `--dry-run`.
-Added are the emulators' addresses, and that nothing has to be waited for: the other system is not there.
+Added are the emulators' addresses, and that nothing has to be waited for: the other system is not there. Each call has to be allowed by the policy
+that the page links for its program.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import boto3
 import page_blocks
 import pytest
 import yaml
+from allowed_calls import denied, recorded
 from click.testing import CliRunner
 
 from sluice_checkpoints.cli.report import short
@@ -48,8 +50,11 @@ class Place:
         """A program of the page; it has to end well."""
         addresses = ["--dynamodb-endpoint", self.dynamodb]
         addresses += ["--kinesis-endpoint", self.kinesis] if words[0] != "show" else []
-        ran = CliRunner().invoke(program, [*words, *addresses, *more])
+        with recorded() as made:
+            ran = CliRunner().invoke(program, [*words, *addresses, *more])
         assert ran.exit_code == 0, ran.output
+        assert made, "no call was seen"
+        assert denied(made, "export" if words[0] == "export" else "migration", TARGET, theirs_of(words)) == set()
         return ran.output
 
     def names(self) -> set[str]:
@@ -66,6 +71,12 @@ def place(dynamodb_api: Any, dynamodb_endpoint: str, kinesis_local_endpoint: str
     done, _ = (kinesis.put_record(StreamName=STREAM, PartitionKey="k", Data=data)["SequenceNumber"] for data in (b"1", b"2"))
     yield Place(dynamodb_api, dynamodb_endpoint, kinesis_local_endpoint, done)
     kinesis.delete_stream(StreamName=STREAM)
+
+
+def theirs_of(words: list[str]) -> str:
+    """What names of the other system's tables begin with, as its page says; `show` asks for none of theirs."""
+    option = next(each for each in ("--source", "--to", "--table") if each in words)
+    return words[words.index(option) + 1].removesuffix("checkpoints")  # kinsumer's three tables share only `orders_`
 
 
 def commands(page: str) -> list[list[str]]:

@@ -48,6 +48,6 @@ def slept_through(world: ServiceBench) -> dict[str, Item]:
 
 def undisturbed(world: ServiceBench) -> dict[str, Item]:
     """What an undisturbed migration of the same source comes to in memory."""
-    twin = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
-    twin.migrator().run()
-    return twin.end_state()
+    undisturbed = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
+    undisturbed.migrator().run()
+    return undisturbed.end_state()

@@ -35,9 +35,9 @@ def world(dynamodb_api: Any) -> ServiceBench:
 
 def due(world: ServiceBench) -> dict[str, Item]:
     """What a migration comes to when nothing happens."""
-    twin = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
-    twin.migrator().run()
-    return twin.end_state()
+    undisturbed = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
+    undisturbed.migrator().run()
+    return undisturbed.end_state()
 
 
 def check_complete(world: ServiceBench, before: object) -> None:

@@ -51,7 +51,7 @@ def test_another_epoch_takes_nothing_out(store: CheckpointStore, epoch: Epoch) -
 def test_other_letters_than_those_that_were_read_are_not_taken_out(store: CheckpointStore) -> None:
     """They are not published."""
     put(store, NAMED)
-    with pytest.raises(ProtocolViolation, match="names the letters"):
+    with pytest.raises(ProtocolViolation, match="names the dead letters"):
         pending_letters.published(store, EPOCH, ("a",), ())
     assert consumer(store) == NAMED
 

@@ -20,7 +20,7 @@ from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.kinesis.pacing import Pacer
 
 REGION = "us-east-1"
-SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-local", "kinesalite"]
+SERVICES = ["memory", "memory like kinesis-local", "memory like kinesalite", "kinesis-local", "kinesalite"]
 
 
 class Service(Protocol):
@@ -54,7 +54,7 @@ class Service(Protocol):
 
 
 @dataclass
-class Twin:
+class InMemory:
     """The service in memory."""
 
     stream: MemoryStream
@@ -126,22 +126,22 @@ class Emulated:
             time.sleep(0.02)
 
 
-def twin(manners: FakeBehaviour, shards: int) -> Twin:
+def in_memory(behaviour: FakeBehaviour, shards: int) -> InMemory:
     """A stream in memory."""
     stream = MemoryStream("orders", shards, now=lambda: 1_700_000_000_123)
-    return Twin(stream, MemoryKinesis(stream, manners))
+    return InMemory(stream, MemoryKinesis(stream, behaviour))
 
 
 @pytest.fixture(params=SERVICES)
 def service(request: pytest.FixtureRequest) -> Callable[[int], Service]:
     """Makes a stream of so many shards."""
-    manners = {
-        "twin": FakeBehaviour(),
-        "twin like kinesis-local": FakeBehaviour(end_with_records=True),
-        "twin like kinesalite": FakeBehaviour(child_shards=False),
+    behaviour = {
+        "memory": FakeBehaviour(),
+        "memory like kinesis-local": FakeBehaviour(end_with_records=True),
+        "memory like kinesalite": FakeBehaviour(child_shards=False),
     }
-    if request.param in manners:
-        return lambda shards: twin(manners[request.param], shards)
+    if request.param in behaviour:
+        return lambda shards: in_memory(behaviour[request.param], shards)
     endpoint = request.getfixturevalue("kinesis_local_endpoint" if request.param == "kinesis-local" else "kinesalite_endpoint")
     api = boto3.client("kinesis", region_name=REGION, endpoint_url=endpoint)
     return lambda shards: Emulated(api, endpoint, shards)

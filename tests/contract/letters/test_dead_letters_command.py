@@ -73,7 +73,7 @@ def test_a_letter_of_a_batch_that_is_not_committed_is_pending(run: Run) -> None:
         (LETTERS[1].path, False, None),
         (WAITING.path, True, None),
     ]
-    assert "pending: no letter yet, for batch 8 is not known to be committed" in run("show", WAITING.path).output
+    assert "pending: not redriven yet, because batch 8 is not known to be committed" in run("show", WAITING.path).output
     assert json.loads(run("show", WAITING.path, "--json").stdout)["pending"] is True
     assert json.loads(run("show", LETTER.path, "--json").stdout)["pending"] is False
 

@@ -17,7 +17,7 @@ from sluice_checkpoints.cli.options import CLUSTER
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer import config as configs
-from sluice_consumer.process import pod, source, supervisor
+from sluice_consumer.process import configmap_code, pod, supervisor
 from sluice_operator.apply import manifests, migration_job
 from sluice_operator.names import CONFIG, LETTER_PLACES
 from sluice_operator.observe import parse
@@ -84,7 +84,7 @@ def test_a_driver_finds_its_pod_its_table_and_its_code_in_the_environment_of_its
     assert here is not None
     assert (here.name, here.namespace, here.uid, here.ip) == ("orders-driver-3", "team-a", "u", "10.0.0.7")
     assert pod.table_made(given)
-    assert given[source.CONFIG_MAP] == "code"
+    assert given[configmap_code.CONFIG_MAP] == "code"
     assert termination_log.VARIABLE in given
 
 

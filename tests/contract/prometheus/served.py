@@ -85,7 +85,7 @@ class Driver:
         self._metrics.batch(committed)
         self._calls.carried(committed.rows)
         self._metrics.warned(DriverWarning(WarningReason.BATCH_SLOW, "it is"))
-        table = self._calls.tally.listener("dynamodb")
+        table = self._calls.requests.listener("dynamodb")
         table.called("GetItem")
         table.again("GetItem", "ThrottlingException")
 

@@ -1,4 +1,4 @@
-"""A consumer whose batches a real sink gets: the protocol over twins, Spark only for the rows.
+"""A consumer whose batches a real sink gets: the protocol over in-memory fakes, Spark only for the rows.
 
 The batches are planned, bound, closed, shortened and committed by the product's code over a table and a stream in memory. `process` gets them as a
 DataFrame of the shared session, so a batch costs the sink's own work and nothing else.

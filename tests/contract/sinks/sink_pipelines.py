@@ -141,7 +141,7 @@ def manifest_first(fate: Fate) -> Sink:
     def sink(batch: DataFrame, info: BatchInfo, path: str, **_args: Any) -> None:
         made = rows.rows(batch, ROWS)
         found = made.collect()  # the batch has begun: it comes again as a replay
-        store, place = stores.of(batch.sparkSession, path), manifest.BatchFiles(path, info.consumer, info.batch)
+        store, place = stores.hadoop_store(batch.sparkSession, path), manifest.BatchFiles(path, info.consumer, info.batch)
         name = f"{info.consumer}/{info.batch:012d}/one/rows.parquet"
         if not store.create(place.manifest, manifest.to_json(place, [manifest.DataFile(name, 1)])):
             return

@@ -84,7 +84,7 @@ def test_batches_of_two_consumers_stay_apart(place: Any, batch: Batch) -> None:
 
 def test_the_condition_of_a_manifest_is_the_file_systems_own(place: Any, batch: Batch) -> None:
     """Two attempts that both looked: the second one's manifest is refused."""
-    store = stores.of(batch([1]).sparkSession, place[0])
+    store = stores.hadoop_store(batch([1]).sparkSession, place[0])
     assert store.create(f"{place[0]}/_sluice/c/1.json", b"first")
     assert not store.create(f"{place[0]}/_sluice/c/1.json", b"second")
     assert store.read(f"{place[0]}/_sluice/c/1.json") == b"first"
@@ -95,7 +95,7 @@ def test_the_condition_of_a_manifest_is_the_file_systems_own(place: Any, batch: 
 def test_a_batch_without_records_is_written_too(place: Any, batch: Batch, grouped: dict[str, Any]) -> None:
     """It has a manifest, so that a replay finds it. With groups there is no file to name."""
     parquet(batch([]), info(1), path=place[0], **JSON, **grouped)
-    named = manifest.from_json(stores.of(batch([]).sparkSession, place[0]).read(f"{place[0]}/_sluice/c/{1:012d}.json"))
+    named = manifest.from_json(stores.hadoop_store(batch([]).sparkSession, place[0]).read(f"{place[0]}/_sluice/c/{1:012d}.json"))
     assert named == () if grouped else ids(place) == []
 
 

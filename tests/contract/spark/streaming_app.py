@@ -23,7 +23,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer.spark import conf
 from sluice_consumer.spark.data_source import SluiceDataSource
-from sluice_consumer.spark.stream_reader import StreamReader, of
+from sluice_consumer.spark.stream_reader import StreamReader, from_options
 from sluice_consumer.streaming import stream_source as streaming
 from sluice_consumer.streaming.planner import StreamPlanner
 
@@ -69,7 +69,7 @@ class DyingSource(SluiceDataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
         """See `SluiceDataSource`."""
-        return DyingReader(of(self.options)._address)
+        return DyingReader(from_options(self.options)._address)
 
 
 def dying(call: Callable[..., Any], before: str, after: str, *, second: bool = False) -> Callable[..., Any]:

@@ -94,4 +94,4 @@ def test_pending_letters_that_somebody_deleted_stop_no_driver(folder: FolderLett
     entry = folder.hold(NAME, (LETTER,))
     folder.drop([entry])
     assert folder.publish(entry)
-    assert f"{entry}: pending letters of a committed batch are gone" in caplog.text
+    assert f"{entry}: pending dead letters of a committed batch are gone" in caplog.text

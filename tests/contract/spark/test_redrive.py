@@ -170,7 +170,7 @@ def test_letters_of_a_batch_that_is_not_committed_are_left_out_and_counted(go: G
 def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path) -> None:
     """It names the batch."""
     hold(tmp_path, WAITING)
-    with pytest.raises(Refused, match=r"11-0\.json: is pending, and no letter yet: batch 8 is not known to be committed"):
+    with pytest.raises(Refused, match=r"11-0\.json: is pending: batch 8 is not known to be committed"):
         go(WAITING.path)
     assert sink.runs == []
 
@@ -178,7 +178,7 @@ def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path)
 def test_letters_that_a_commit_named_are_published_by_a_redrive(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     """Their driver died before it did, and nobody works: the table says that they are final."""
     entry = hold(tmp_path, WAITING)
-    letters = ConsumerLetters(stores.of(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
+    letters = ConsumerLetters(stores.hadoop_store(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
     letters.publish([entry, "s3a://elsewhere/c/pending/x.pending"])
     assert letters.letter(WAITING.name) == WAITING
 
@@ -212,7 +212,7 @@ def test_nothing_is_resumed_that_is_not_open(go: Go, sink: Sink, how: str) -> No
 @pytest.mark.parametrize("name", ["c/shardId-000000000000/11-0.json", "../other/secret.json"])
 def test_a_letter_that_is_not_there_is_refused_before_anything_begins(go: Go, sink: Sink, name: str) -> None:
     """And so is a path that leads elsewhere."""
-    with pytest.raises(Refused, match="there is no such letter"):
+    with pytest.raises(Refused, match="there is no such dead letter"):
         go(name)
     assert sink.runs == []
     assert go()["batch"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from scene import Elsewhere, Scene, resource
 
 from sluice_operator.cluster.client import ApiServer
@@ -153,7 +153,7 @@ def test_force_of_a_pod_that_lost_its_label_is_done(orders: Scene) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "orders?x=1", "orders/status", "orders%2Fstatus", "../../pods/x"])
 def test_a_name_that_no_resource_may_have_is_told(orders: Scene, name: str) -> None:
     """An empty shell variable, say. Nothing else is read or written in its place."""
-    through = ApiServer(HttpTwin(orders.cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
+    through = ApiServer(HttpFake(orders.cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
     answer = orders.run("restart", name, cluster=through)
     assert answer.exit_code == 65
     assert f"there is no KinesisConsumer {name!r}" in answer.told

@@ -59,12 +59,10 @@ def test_a_value_that_is_no_number_draws_nothing(found: list[str], has: bool) ->
     assert urllib.parse.parse_qs(asked[0].partition("?")[2]) == {"query": ["a + b"]}
 
 
-@pytest.mark.parametrize(("kind", "names"), [("timeseries", ("a orders", "")), ("table", ("default/orders", "a {{name}}"))])
-def test_a_series_has_the_name_of_its_legend_or_of_its_row(kind: str, names: tuple[str, str]) -> None:
+def test_a_series_has_the_name_of_its_legend() -> None:
     """Without values that are no number."""
     metric = {"namespace": "default", "name": "orders"}
     answer = json.dumps({"data": {"result": [{"metric": metric, "values": [[1, "2"], [2, "NaN"], [3, "4"]]}]}})
-    panel = DrawnPanel(kind, "Ready", "short", 0, 0, 9, 9, (PanelQuery("ready", "a {{name}}", "short"),))
+    panel = DrawnPanel("timeseries", "Ready", "short", 0, 0, 9, 9, (PanelQuery("ready", "a {{name}}"),))
     (series,) = Prometheus(lambda _: answer).history(panel, {}, 0, 9)
-    assert (series.name, series.column) == names
-    assert series.points == ((1, 2), (3, 4))
+    assert (series.name, series.points) == ("a orders", ((1, 2), (3, 4)))

@@ -10,7 +10,7 @@ from sluice_lab import places
 from sluice_lab.site import bench
 from sluice_operator.generate import markdown
 
-PAGES = ("README.md", "docs/performance.md", "docs/plain-pyspark.md")
+PAGES = ("README.md", "docs/performance.md", "docs/plain-pyspark.md", "docs/compare.md")
 FILES = bench.kept()
 
 

@@ -1,4 +1,7 @@
-"""The policies of docs/start allow the calls that the code makes, and no others."""
+"""The policies of docs/start allow the calls that the code makes, and no others.
+
+Here the code is read. The programs of the migration pages are run with them: tests/contract/checkpoints/test_migrate_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,9 @@ TABLE = ("sluice_checkpoints/dynamodb/table.py", "sluice_checkpoints/dynamodb/ht
 MAKING = ("sluice_checkpoints/dynamodb/create.py",)
 SOURCE = ("sluice_checkpoints/dynamodb/source_tables.py",)
 CATALOG = ("sluice_checkpoints/stream/catalog.py",)
+DIAGNOSIS = ("sluice_checkpoints/diagnose/oldest_records.py",)
+TARGET = ("sluice_checkpoints/dynamodb/target_tables.py",)
+PASSED = ("sluice_checkpoints/stream/passed_records.py",)
 READING = ("sluice_consumer/kinesis/http.py", "sluice_consumer/checks/stream.py")
 
 
@@ -68,7 +74,21 @@ def of_tasks() -> set[str]:
     """What tasks ask of the table: their calls of the store, its calls of the table, the table's calls of DynamoDB."""
     tasks = [ast.parse(path.read_text()) for path in sorted((CONSUMER / "sluice_consumer" / "shards").glob("*.py"))]
     tasks.append(tree("sluice_consumer/spark/batch_reader.py"))
-    steps = closed(asked(tasks, "store"), methods("sluice_checkpoints/protocol/store.py", "sluice_checkpoints/protocol/batch_writes.py"))
+    return of_store(asked(tasks, "store"))
+
+
+def of_export() -> set[str]:
+    """What an export asks of the checkpoint table: the lease, its rows, its end, and its key schema."""
+    asking = {"sluice_checkpoints/export/exporter.py": "self._ports.store", "sluice_checkpoints/export/lease.py": "self._store"}
+    names = asked([tree("sluice_checkpoints/export/lease.py")], "world.store") | asked([tree("sluice_checkpoints/protocol/lease.py")], "store")
+    for name, store in asking.items():
+        names |= asked([tree(name)], store)
+    return of_store(names) | {"dynamodb:DescribeTable"}
+
+
+def of_store(names: set[str]) -> set[str]:
+    """What these methods of the store ask of DynamoDB."""
+    steps = closed(names, methods("sluice_checkpoints/protocol/store.py", "sluice_checkpoints/protocol/batch_writes.py"))
     table = closed(asked(steps, "self.table"), methods(TABLE[0]))
     found = {f"dynamodb:{name}" for name in called("dynamodb", *table)}
     writes = {ast.unparse(node.func) for step in steps for node in ast.walk(step) if isinstance(node, ast.Call)}
@@ -88,8 +108,13 @@ WANTED = {
     "executor": {"CheckpointTable": of_tasks(), "Stream": STREAM},
     "migration": {
         "CheckpointTable": OWN | deleting("sluice_checkpoints/migrate"),
-        "Stream": of("kinesis", *CATALOG),
+        "Stream": of("kinesis", *CATALOG, *DIAGNOSIS),
         "SourceTable": of("dynamodb", *SOURCE),
+    },
+    "export": {
+        "CheckpointTable": of_export(),
+        "Stream": of("kinesis", *CATALOG, *PASSED),
+        "TargetTable": of("dynamodb", *TARGET, *MAKING, *SOURCE) - {"dynamodb:ConditionCheckItem"},  # its transactions put and update
     },
 }
 
@@ -116,15 +141,12 @@ def test_one_module_makes_deletes() -> None:
 
 
 def test_nothing_else_of_the_consumer_names_a_call() -> None:
-    """A module that begins to call Kinesis or DynamoDB has to be among those that are compared, or be no part of these three roles."""
+    """A module that begins to call Kinesis or DynamoDB has to be among those that are compared, or be no part of these roles."""
     elsewhere = {
-        "sluice_checkpoints/diagnose/oldest_records.py",  # by a person, with docs/migration.md's rights
-        "sluice_checkpoints/dynamodb/target_tables.py",  # an export, likewise
-        "sluice_checkpoints/stream/passed_records.py",  # an export, likewise
         "sluice_consumer/letters/kinesis.py",  # dead letters: docs/dead-letters.md has their rights
         "sluice_consumer/checks/table.py",
     }
-    known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *elsewhere}
+    known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *DIAGNOSIS, *TARGET, *PASSED, *elsewhere}
     named = set()
     for path in sorted(CONSUMER.glob("sluice_*/**/*.py")):
         name = str(path.relative_to(CONSUMER))

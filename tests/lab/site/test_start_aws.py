@@ -16,8 +16,10 @@ from botocore import xform_name
 from botocore.validate import ParamValidator
 from moto import mock_aws
 
+from sluice_lab.release import charts
+
 PAGE = "docs/start/eks.md"
-RECORDED = 'aws() { printf "%s\\n" "$PWD" "$@" ""; }\n'  # instead of the program: where it would run, and its arguments
+RECORDED = 'aws() { printf "%s\\n" "$PWD" "$@" ""; }; docker() { :; }\n'  # instead of the program: where it would run, and its arguments
 ACCOUNT = "111122223333"  # of the page
 
 
@@ -36,9 +38,9 @@ class Call:
     parameters: dict[str, str]
 
 
-def calls() -> list[Call]:
-    """All that the page makes."""
-    script = RECORDED + page_blocks.beginning(PAGE, "cd docs/start\n")
+def calls(first: str = "cd docs/start\n") -> list[Call]:
+    """All that a block of the page makes."""
+    script = RECORDED + page_blocks.beginning(PAGE, first)
     said = subprocess.run(["bash", "-euc", script], cwd=page_blocks.ROOT, check=True, capture_output=True, text=True).stdout
     return [call(Path(folder), *words) for folder, *words in (each.split("\n") for each in said.strip("\n").split("\n\n"))]
 
@@ -70,6 +72,12 @@ def test_a_call_has_the_parameters_that_the_service_wants(made: Call) -> None:
     shape = botocore.session.get_session().get_service_model(made.service).operation_model(made.operation).input_shape
     found = ParamValidator().validate(made.parameters, shape)
     assert not found.has_errors(), found.generate_report()
+
+
+def test_ecr_gets_the_repositories_that_a_release_pushes() -> None:
+    """It makes none on a push."""
+    made = [each for each in calls("REGISTRY=111122223333") if each.operation == "CreateRepository"]
+    assert {each.parameters["repositoryName"] for each in made} == {charts.OPERATOR, charts.CONSUMER, "charts/sluice"}
 
 
 @pytest.fixture

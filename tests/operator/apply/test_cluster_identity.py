@@ -64,7 +64,7 @@ def test_no_answer_makes_no_driver_without_its_cluster(cluster: Answering) -> No
 def test_a_driver_gets_owner_and_cluster_from_the_cluster_that_it_is_made_in() -> None:
     """As the operator's own pass makes it."""
     world = SimulatedCluster()
-    made = world.twin.create({"kind": "Namespace", "metadata": {"namespace": SYSTEM, "name": ""}})
+    made = world.memory.create({"kind": "Namespace", "metadata": {"namespace": SYSTEM, "name": ""}})
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
     (driver,) = world.drivers()

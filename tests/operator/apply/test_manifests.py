@@ -10,7 +10,7 @@ import pytest
 from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, config, driver_pod, wanted
 from simulated_cluster import MIGRATING, SPEC
 
-from sluice_consumer.process import source
+from sluice_consumer.process import configmap_code
 from sluice_operator.apply import manifests
 from sluice_operator.apply.migration_job import migration_arguments, migration_job
 from sluice_operator.apply.pod_parts import POD_SECURITY
@@ -148,7 +148,7 @@ def test_modules_of_a_configmap_are_mounted_in_the_driver_alone() -> None:
     pod = manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS)
     (container,) = pod["spec"]["containers"]
     assert {"name": "SLUICE_SOURCE", "value": "orders-code"} in container["env"]
-    (mount,) = (each for each in container["volumeMounts"] if each["mountPath"] == str(source.MOUNTED))
+    (mount,) = (each for each in container["volumeMounts"] if each["mountPath"] == str(configmap_code.MOUNTED))
     assert mount == {"name": "sluice-source", "mountPath": "/opt/sluice/source", "readOnly": True}
     assert {"name": "sluice-source", "configMap": {"name": "orders-code", "optional": True}} in pod["spec"]["volumes"]
     assert "orders-code" not in json.dumps(manifests.executor_template(RESOURCE, spec, SETTINGS))

@@ -100,7 +100,7 @@ def pod_refused() -> SimulatedCluster:
         if body["kind"] == "Pod":
             raise Rejected("Forbidden", "serviceaccount sluice-consumer not found")
 
-    world.twin.admission = admission
+    world.memory.admission = admission
     world.apply({**MIGRATING, **SHORT})
     return world
 
@@ -185,8 +185,8 @@ def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_th
     world = pod_refused()
     assert world.run(5, until=lambda: bool(world.condition("Stalled")))
     assert "serviceaccount sluice-consumer not found" in world.condition("Stalled")["message"]
-    assert not list(world.twin.all("Job"))
-    world.twin.admission = lambda _body: None
+    assert not list(world.memory.all("Job"))
+    world.memory.admission = lambda _body: None
     assert world.run(90, until=lambda: world.condition("Ready").get("status") == "True")
 
 
@@ -195,13 +195,13 @@ def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_
     world = SimulatedCluster()
 
     def admission(body: Json) -> None:
-        if body["kind"] == "Pod" and list(world.twin.all("Job")):
+        if body["kind"] == "Pod" and list(world.memory.all("Job")):
             raise Rejected("Forbidden", "exceeded quota")
 
-    world.twin.admission = admission
+    world.memory.admission = admission
     world.apply(MIGRATING)
-    assert world.run(10, until=lambda: bool(list(world.twin.all("Job"))))
+    assert world.run(10, until=lambda: bool(list(world.memory.all("Job"))))
     assert world.run(90, until=lambda: "had no pod for 60 s" in world.status["migration"]["message"])
-    world.twin.admission = lambda _body: None
+    world.memory.admission = lambda _body: None
     assert world.run(120, until=lambda: world.condition("Ready").get("status") == "True")
     assert world.status["migration"]["tries"] == 2

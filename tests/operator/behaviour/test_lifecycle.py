@@ -99,7 +99,7 @@ def test_a_spec_that_never_was_valid_starts_nothing() -> None:
     assert "spark.master" in world.condition("SpecValid")["message"]
     assert world.status["phase"] == "Failed"
     assert "finalizers" not in world.must()["metadata"]
-    assert [*world.twin.all("Job"), *world.twin.all("Pod")] == []
+    assert [*world.memory.all("Job"), *world.memory.all("Pod")] == []
 
 
 def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
@@ -108,7 +108,7 @@ def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
     world.apply(MIGRATING)
     world.run(10, until=lambda: world.condition("SpecValid").get("status") == "False")
     assert "migrateFrom" in world.condition("SpecValid")["message"]
-    assert list(world.twin.all("Job")) == []
+    assert list(world.memory.all("Job")) == []
 
 
 def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
@@ -116,7 +116,7 @@ def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
     world = started()
     world.lose_nodes()
     old = world.must()
-    world.twin.finish_deletion(old)
+    world.memory.finish_deletion(old)
     world.apply(SPEC)
     world.run(30)
     assert world.condition("Ready")["reason"] == "StrayDriver"
@@ -168,7 +168,7 @@ def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
     """Create-or-adopt adopts only what is ours."""
     world = SimulatedCluster()
     meta = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": {"sluice.dev/role": "nobody's"}}
-    theirs = world.twin.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
+    theirs = world.memory.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
     world.ledger.foreign.add(theirs["metadata"]["uid"])
     world.apply(SPEC)
     world.run(20)

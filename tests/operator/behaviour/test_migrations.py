@@ -29,7 +29,7 @@ def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
     """Nothing has started yet, and nothing will."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
     world.delete()
     world.run(30)
     assert_nothing_left(world)
@@ -39,10 +39,10 @@ def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
     """The second try is another Job."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
-    world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
     world.apply({**MIGRATING, "suspend": True})
     assert world.run(20, until=lambda: world.status["phase"] == "Suspended")
-    assert list(world.twin.all("Job")) == []
+    assert list(world.memory.all("Job")) == []
     world.apply(MIGRATING)
     assert world.run(60, until=lambda: ready(world))
     assert world.status["migration"]["job"].endswith("-2")
@@ -94,7 +94,7 @@ def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> No
     """The world watches that never two of them run."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
     world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
     assert world.run(60, until=lambda: ready(world))
     assert world.status["migration"]["tries"] == 2
@@ -106,8 +106,8 @@ def test_a_deleted_job_is_made_again() -> None:
     world.apply(MIGRATING)
     world.lose_nodes()  # else it would be done by then
     assert world.run(60, until=lambda: world.status.get("migration", {}).get("uid") is not None)
-    job = next(iter(world.twin.all("Job")))
-    world.twin.finish_deletion(job)
+    job = next(iter(world.memory.all("Job")))
+    world.memory.finish_deletion(job)
     world.restore_nodes()
     assert world.run(90, until=lambda: ready(world))
     assert "MigrationLost" in world.reasons()

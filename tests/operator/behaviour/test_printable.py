@@ -36,7 +36,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def assert_printable(world: SimulatedCluster, said: str = "gnp.exe") -> None:
     """Status and events are; and the words did come through."""
-    events = [event["message"] for event in world.twin.all("Event")]
+    events = [event["message"] for event in world.memory.all("Event")]
     found = [*texts(world.status), *events]
     assert [text for text in found if not text.isprintable()] == []
     assert any(said in text for text in found)
@@ -77,7 +77,7 @@ def test_a_refusal_of_the_api_server_is_one_printable_line() -> None:
         if body["kind"] == "Pod":
             raise Rejected("Invalid", SAID)
 
-    world.twin.admission = refuse
+    world.memory.admission = refuse
     world.apply(SPEC)
     assert world.run(60, until=lambda: any("gnp.exe" in text for text in texts(world.status)))
     assert_printable(world)

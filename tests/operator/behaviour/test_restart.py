@@ -119,10 +119,10 @@ def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.Monke
     world, full = draining(), True
     real = MemoryCluster.create
 
-    def create(twin: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
+    def create(memory: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
         if full and body["kind"] == "Pod" and body["metadata"]["name"] == "orders-driver-2":
             raise Rejected("Forbidden", "exceeded quota")
-        return real(twin, body)
+        return real(memory, body)
 
     monkeypatch.setattr(MemoryCluster, "create", create)
     assert world.run(60, until=lambda: "exceeded quota" in world.condition("Ready")["message"]), world.status
@@ -141,8 +141,8 @@ def test_a_status_that_somebody_changed_meanwhile_lets_nothing_begin(monkeypatch
     assert world.run(60, until=lambda: ready(world))
     real = MemoryCluster.replace_status
 
-    def late(twin: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
-        return real(twin, {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}})
+    def late(memory: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
+        return real(memory, {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}})
 
     monkeypatch.setattr(MemoryCluster, "replace_status", late)
     world.apply(CHANGED)

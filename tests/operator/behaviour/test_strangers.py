@@ -94,11 +94,11 @@ def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -
             asked.append(body)
             raise Rejected("BadRequest", 'strict decoding error: unknown field "spec.nodeselector"')
 
-    world.twin.admission = admission
+    world.memory.admission = admission
     world.apply({**SPEC, "executor": {"podTemplate": {"spec": {"nodeselector": {"disk": "fast"}}}}})
     assert world.run(60, until=lambda: world.condition("Ready").get("reason") == "ApiRefused")
     assert 'unknown field "spec.nodeselector"' in world.condition("Ready")["message"]
-    assert not list(world.twin.all("Pod"))
+    assert not list(world.memory.all("Pod"))
     (container,) = asked[0]["spec"]["containers"]
     assert container["image"]
     assert asked[0]["metadata"]["ownerReferences"][0]["kind"] == "KinesisConsumer"
@@ -107,7 +107,7 @@ def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -
 def written(world: SimulatedCluster, status: Json) -> None:
     """Somebody who may write statuses, and nothing else, does."""
     body = world.must()
-    world.twin.replace_status({**body, "status": {**body.get("status", {}), **status}})
+    world.memory.replace_status({**body, "status": {**body.get("status", {}), **status}})
 
 
 HOST: Json = {"hostNetwork": True, "hostPID": True, "volumes": [{"name": "root", "hostPath": {"path": "/"}}]}
@@ -120,7 +120,7 @@ def test_the_policy_is_asked_for_the_last_good_spec_too() -> None:
     world.run(5)
     written(world, {"lastGoodSpec": {**SPEC, "driver": {"podTemplate": {"spec": HOST}}}})
     world.run(30)
-    assert not list(world.twin.all("Pod"))
+    assert not list(world.memory.all("Pod"))
     assert world.condition("Stalled")["reason"] == "SpecInvalid"
 
 
@@ -131,7 +131,7 @@ def test_a_foreign_pod_that_the_status_names_is_not_deleted(name: str, place: st
     world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, until=lambda: ready(world))
-    theirs = world.twin.create({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": name}, "spec": {"containers": [{"name": "db"}]}})
+    theirs = world.memory.create({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": name}, "spec": {"containers": [{"name": "db"}]}})
     uid = theirs["metadata"]["uid"]
     world.ledger.foreign.add(uid)
     driver = world.status["driver"]
@@ -139,7 +139,7 @@ def test_a_foreign_pod_that_the_status_names_is_not_deleted(name: str, place: st
     written(world, {"driver": {**driver, **named} if place == "driver" else {**driver, "uid": None, "leaving": {**named, "why": "SpecChanged"}}})
     world.apply({**SPEC, "suspend": True})
     world.run(60)
-    there = world.twin.get("Pod", KEY.namespace, name)
+    there = world.memory.get("Pod", KEY.namespace, name)
     assert there is not None
     assert "deletionTimestamp" not in there["metadata"]
     assert world.status["phase"] == "Suspended"
@@ -183,7 +183,7 @@ def test_a_driver_whose_spec_is_refused_is_stopped_all_the_same(asked: Json) -> 
     assert world.drivers()
     world.apply({**refused, **asked})
     world.run(60)
-    assert not list(world.twin.all("Pod"))
+    assert not list(world.memory.all("Pod"))
     assert world.condition("Stalled")["reason"] == "SpecInvalid"
 
 

@@ -12,6 +12,7 @@ from simulated_cluster import SPEC, SimulatedCluster, assert_nothing_left, ready
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
+from sluice_operator.resource.fields import RestartSpec
 
 Json = dict[str, Any]
 
@@ -132,6 +133,21 @@ def test_an_exit_of_zero_that_nobody_asked_for_is_a_failure() -> None:
     assert world.run(30, until=lambda: world.status["restarts"]["count"] == 1)
 
 
+def test_a_driver_that_fails_after_a_long_time_is_followed_at_once_and_the_next_failure_by_a_pause() -> None:
+    """Counted as a failure. A series begins with the second one: before that nothing says that a pause helps."""
+    world = started()
+    world.run(RestartSpec().reset_after_seconds)
+    pauses = []
+    for failures in (1, 2):
+        world.habits.exits = [1]
+        assert world.run(120, until=lambda failures=failures: world.status["restarts"]["count"] == failures)
+        ended = world.now
+        assert world.run(120, until=lambda failures=failures: world.status["driver"]["attempt"] == failures + 1)
+        pauses.append((world.now - ended).total_seconds())
+        assert world.run(60, until=lambda: ready(world))
+    assert pauses == pytest.approx([0, 20], abs=3)
+
+
 def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
     """And counted apart from failures."""
     world = started()
@@ -184,7 +200,7 @@ def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatc
         world.disturb()
         raise Rejected("Invalid", "status.phase: unsupported value")
 
-    monkeypatch.setattr(world.twin, "replace_status", refused)
+    monkeypatch.setattr(world.memory, "replace_status", refused)
     world.apply({**SPEC, "replicas": 5})
     world.run(90)
     assert 1 <= tries <= 30
@@ -199,9 +215,9 @@ def test_nothing_is_done_while_the_crd_is_older_than_the_operator(monkeypatch: p
 
     def pruned(body: Json) -> Json:
         status = {**body["status"], "driver": {key: value for key, value in body["status"]["driver"].items() if key != "leaving"}}
-        return real(world.twin, {**body, "status": status})
+        return real(world.memory, {**body, "status": status})
 
-    monkeypatch.setattr(world.twin, "replace_status", pruned)
+    monkeypatch.setattr(world.memory, "replace_status", pruned)
     world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     world.run(20)
     assert [pod["metadata"]["name"] for pod in world.drivers()] == ["orders-driver-1"]
@@ -229,7 +245,7 @@ def test_a_finished_pod_that_a_foreign_finalizer_holds_is_not_waited_for(how: st
     world = started()
     held = [*world.drivers(), *world.executors()]
     for pod in held:
-        world.twin.edit(pod, {"metadata": {"finalizers": ["theirs.example.com/hold"]}})
+        world.memory.edit(pod, {"metadata": {"finalizers": ["theirs.example.com/hold"]}})
     if how == "edit":
         world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     elif how == "fail":
@@ -239,7 +255,7 @@ def test_a_finished_pod_that_a_foreign_finalizer_holds_is_not_waited_for(how: st
         assert world.run(120, until=lambda: world.resource() is None), world.status
         return
     assert world.run(120, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world)), world.status
-    assert world.twin.get("Pod", "default", "orders-driver-1") is not None
+    assert world.memory.get("Pod", "default", "orders-driver-1") is not None
     assert world.status["restarts"].get("reason") == ("Failed" if how == "fail" else None)  # it is not taken for lost
 
 
@@ -258,13 +274,13 @@ def test_a_message_names_the_finalizers_of_an_overdue_pod_and_the_command_that_t
     """While its node may be lost, after the annotation; once it was given up, alone: the annotation could not help any more. The command ends it."""
     world = started()
     for pod in world.drivers() if role == "driver" else world.executors():
-        world.twin.edit(pod, {"metadata": {"finalizers": [HOLD, "foregroundDeletion"]}})
+        world.memory.edit(pod, {"metadata": {"finalizers": [HOLD, "foregroundDeletion"]}})
     uid = world.status["driver"]["uid"]
     world.lose_nodes()
     world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     if role == "executor":
         world.run(200)
-        world.twin.remove("Pod", "default", "orders-driver-1", uid, 0)  # a person deletes the driver by force; its executors follow
+        world.memory.remove("Pod", "default", "orders-driver-1", uid, 0)  # a person deletes the driver by force; its executors follow
     assert world.run(400, until=lambda: HOLD in world.condition("Stalled").get("message", "")), world.status
     stalled = world.condition("Stalled")
     assert (stalled["reason"], f"sluice.dev/force={uid}" in stalled["message"]) == ("DriverOverdue", True)
@@ -277,7 +293,7 @@ def test_a_message_names_the_finalizers_of_an_overdue_pod_and_the_command_that_t
     assert "PodHeld" in world.reasons()
     while "PodHeld" in world.condition("Stalled").get("reason", ""):
         name, namespace, patch = off(world.condition("Stalled")["message"])
-        world.twin.edit(world.twin.get("Pod", namespace, name) or {}, patch)
+        world.memory.edit(world.memory.get("Pod", namespace, name) or {}, patch)
         world.run(40)
     world.restore_nodes()
     assert world.run(120, until=lambda: ready(world) and world.status["driver"]["attempt"] == 2), world.status
@@ -290,12 +306,12 @@ def test_a_pod_without_a_node_that_a_finalizer_holds_is_named() -> None:
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
     (driver,) = world.drivers()
-    world.twin.edit(driver, {"metadata": {"finalizers": [f"{'x' * 250}/\x1b[31m{number}" for number in range(9)]}, "spec": {"nodeName": None}})
+    world.memory.edit(driver, {"metadata": {"finalizers": [f"{'x' * 250}/\x1b[31m{number}" for number in range(9)]}, "spec": {"nodeName": None}})
     world.delete()
     assert world.run(90, until=lambda: world.condition("Ready").get("reason") == "PodHeld"), world.status
     message = world.condition("Ready")["message"]
     assert message.isprintable()
     assert len(message) < 900
     name, namespace, patch = off(message)
-    world.twin.edit(world.twin.get("Pod", namespace, name) or {}, patch)
+    world.memory.edit(world.memory.get("Pod", namespace, name) or {}, patch)
     assert world.run(60, until=lambda: world.resource() is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from http_twin import HttpTwin, Reply
+from http_fake import HttpFake, Reply
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from port_places import Place, through
@@ -18,7 +18,7 @@ from sluice_operator.cluster.port import Rejected, Unavailable
 
 def test_a_list_is_read_to_its_last_page() -> None:
     """Each page says where the next one begins."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN), page=2)
+    http = HttpFake(MemoryCluster(lambda: BEGIN), page=2)
     place = Place(through(http), "default")
     for name in "abcde":
         place.pod(name)
@@ -30,7 +30,7 @@ def test_a_list_is_read_to_its_last_page() -> None:
 @pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Rejected)])
 def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """410 is a list that took so long that its next page is gone: begin again."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    http = HttpFake(MemoryCluster(lambda: BEGIN))
     monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
     with pytest.raises(error, match="words"):
         through(http).list("Pod", "default", {})
@@ -41,7 +41,7 @@ def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception
 )
 def test_a_server_that_wants_to_be_left_alone_is_understood(told: str, seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the seconds of `Retry-After`, as of priority and fairness; whatever else it says there is nothing."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    http = HttpFake(MemoryCluster(lambda: BEGIN))
     monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(429, {"message": "too many"}, {"Retry-After": told}))
     with pytest.raises(Unavailable) as raised:
         through(http).list("Pod", "default", {})

@@ -37,20 +37,20 @@ class Bereft(MemoryCluster):
 
 def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
     """A resource with a running driver, deleted; perhaps with its namespace."""
-    twin = Bereft(lambda: BEGIN)
+    memory = Bereft(lambda: BEGIN)
     name = {"namespace": KEY.namespace, "name": KEY.name}
-    body = twin.create({"kind": CONSUMER_KIND, "metadata": {**name, "finalizers": [FINALIZER]}, "spec": SPEC})
-    space = twin.create({"kind": "Namespace", "metadata": {"namespace": KEY.namespace, "name": "", "finalizers": ["kubernetes"]}})
+    body = memory.create({"kind": CONSUMER_KIND, "metadata": {**name, "finalizers": [FINALIZER]}, "spec": SPEC})
+    space = memory.create({"kind": "Namespace", "metadata": {"namespace": KEY.namespace, "name": "", "finalizers": ["kubernetes"]}})
     labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": "driver", "sluice.dev/attempt": "1"}
     ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": KEY.name, "uid": body["metadata"]["uid"], "controller": True}
     head = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": labels, "ownerReferences": [ref]}
-    twin.create({"kind": "Pod", "metadata": head, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 150}})
-    twin.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
+    memory.create({"kind": "Pod", "metadata": head, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 150}})
+    memory.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
     if dying:
-        twin.delete("Namespace", KEY.namespace, "", space["metadata"]["uid"])
-    context = ReconcileContext(twin, Cache(), Settings())
-    context.cache.see(CONSUMER_KIND, twin.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
-    return twin, context
+        memory.delete("Namespace", KEY.namespace, "", space["metadata"]["uid"])
+    context = ReconcileContext(memory, Cache(), Settings())
+    context.cache.see(CONSUMER_KIND, memory.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
+    return memory, context
 
 
 def passes(context: ReconcileContext, number: int) -> None:
@@ -61,17 +61,17 @@ def passes(context: ReconcileContext, number: int) -> None:
 
 def test_with_its_namespace_a_resource_goes_at_once_though_nothing_can_be_listed() -> None:
     """Kubernetes ends the pods in their grace periods; who waits for them would wait for ever."""
-    twin, context = scene(dying=True)
-    twin.bereft = True
+    memory, context = scene(dying=True)
+    memory.bereft = True
     passes(context, 2)
-    assert twin.get(CONSUMER_KIND, *KEY) is None
-    assert twin.get("Pod", KEY.namespace, "orders-driver-1") is not None
+    assert memory.get(CONSUMER_KIND, *KEY) is None
+    assert memory.get("Pod", KEY.namespace, "orders-driver-1") is not None
 
 
 def test_alone_it_goes_after_its_pods() -> None:
     """The finalizer stays while a driver drains."""
-    twin, context = scene(dying=False)
+    memory, context = scene(dying=False)
     passes(context, 3)
-    body = twin.get(CONSUMER_KIND, *KEY)
+    body = memory.get(CONSUMER_KIND, *KEY)
     assert body is not None
     assert FINALIZER in body["metadata"]["finalizers"]

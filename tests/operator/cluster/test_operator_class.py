@@ -11,7 +11,7 @@ import page_blocks
 import pytest
 import yaml
 from chart import KUBERNETES, helm, of, one, rendered
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from simulated_cluster import BEGIN, KEY, SPEC, SimulatedCluster, ready
 
 from sluice_operator.cluster.client import ApiServer
@@ -145,20 +145,20 @@ def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
     world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, lambda: ready(world))
-    world.twin.edit(world.must(), {"metadata": {"labels": BLUE}})
-    world.twin.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
-    before, version = world.faults.writes, world.twin.version
+    world.memory.edit(world.must(), {"metadata": {"labels": BLUE}})
+    world.memory.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
+    before, version = world.faults.writes, world.memory.version
     assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is not None
     assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is None
-    assert (world.faults.writes, world.twin.version) == (before, version)
+    assert (world.faults.writes, world.memory.version) == (before, version)
     assert world.context.cache.known() == []
 
 
 def test_an_audit_asks_for_its_own_only() -> None:
     """Else a watch that passes strangers over would look stuck, and end the process."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    http = HttpFake(MemoryCluster(lambda: BEGIN))
     for name, labels in (("ours", BLUE), ("plain", {}), ("theirs", {CLASS: "green"})):
-        http.twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": "a", "name": name, "labels": labels}, "spec": SPEC})
+        http.memory.create({"kind": CONSUMER_KIND, "metadata": {"namespace": "a", "name": name, "labels": labels}, "spec": SPEC})
     server = ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
     found = {own: set(server.versions(CONSUMER_KIND, "", selector(own))) for own in ("", "blue", "green", "red")}
     assert [len(uids) for uids in found.values()] == [1, 1, 1, 0]

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from kubernetes.client.api_client import ApiClient
 from port_places import Place, through
 from simulated_cluster import BEGIN, SPEC
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 KUBECONFIG = places.work() / f"{default_name()}.kubeconfig"
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED = 200, 201
-PLACES = [pytest.param("twin"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
+PLACES = [pytest.param("memory"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,9 @@ def _accounts(body: Json) -> None:
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """The in-memory fake, the client before the in-memory fake, or a fresh namespace of the cluster."""
     if request.param != "server":
-        twin = MemoryCluster(lambda: BEGIN)
-        twin.admission = _accounts
-        yield Place(twin if request.param == "twin" else through(HttpTwin(twin)), "default")
+        memory = MemoryCluster(lambda: BEGIN)
+        memory.admission = _accounts
+        yield Place(memory if request.param == "memory" else through(HttpFake(memory)), "default")
         return
     api = request.getfixturevalue("server")
     name = f"port-{uuid.uuid4().hex[:8]}"

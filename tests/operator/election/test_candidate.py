@@ -85,16 +85,16 @@ def test_a_released_lease_is_taken_at_the_next_look(town: Town) -> None:
 def test_only_a_leader_releases(town: Town) -> None:
     """A follower that ends leaves the Lease alone."""
     leader, follower = pair(town)
-    before = town.twin.get(*WHERE)
+    before = town.memory.get(*WHERE)
     follower.candidate.release()
-    assert town.twin.get(*WHERE) == before
+    assert town.memory.get(*WHERE) == before
     assert town.leaders() == [leader]
 
 
 def test_a_release_that_comes_too_late_changes_nothing(town: Town) -> None:
     """Its condition is the version it last saw."""
     leader, _ = pair(town)
-    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
+    town.memory.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
     leader.candidate.release()
     assert town.lease()["holderIdentity"] == "another"
 
@@ -114,7 +114,7 @@ def test_a_leader_that_reaches_nobody_gives_up_before_another_may_begin(town: To
 def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> None:
     """It does not even fight for it."""
     leader, _ = pair(town)
-    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
+    town.memory.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
     with pytest.raises(LostLeadership, match="another"):
         leader.candidate.turn()
     assert leader.candidate.over()
@@ -124,15 +124,15 @@ def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> Non
 def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
     """The write is conditional on the version that was read."""
     leader, _ = pair(town)
-    get = town.twin.get
+    get = town.memory.get
 
     def raced(*name: str) -> Json | None:
         found = get(*name)
-        town.twin.patch(*WHERE, {"metadata": {"labels": {"touched": str(town.now)}}})
+        town.memory.patch(*WHERE, {"metadata": {"labels": {"touched": str(town.now)}}})
         return found
 
     until = leader.candidate._until
-    town.twin.get = raced  # type: ignore[method-assign, assignment]  # somebody writes between its two calls
+    town.memory.get = raced  # type: ignore[method-assign, assignment]  # somebody writes between its two calls
     leader.candidate.turn()
     assert leader.candidate._until == until
 
@@ -141,7 +141,7 @@ def test_a_longer_term_of_another_version_is_respected(town: Town) -> None:
     """The duration in the Lease counts if it is longer than ours."""
     _, follower = pair(town)
     leader = town.leaders()[0]
-    town.twin.patch(*WHERE, {"spec": {"leaseDurationSeconds": 60}})
+    town.memory.patch(*WHERE, {"spec": {"leaseDurationSeconds": 60}})
     leader.alive = False
     town.wait(50)
     assert town.leaders() == []
@@ -155,7 +155,7 @@ def test_an_absurd_term_keeps_nobody_from_leading_for_long(town: Town, seconds: 
     """A restore, a slip or a thief may write any duration into the Lease: it counts for a minute at most, also after the Lease was deleted."""
     leader, follower = pair(town)
     leader.alive = False
-    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "theirs", "leaseDurationSeconds": seconds}})
+    town.memory.patch(*WHERE, {"spec": {"holderIdentity": "theirs", "leaseDurationSeconds": seconds}})
     town.wait(5)
     if deleted:
         town.unship()
@@ -175,8 +175,8 @@ def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: 
 
 def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
     """Every write of a pass stands behind this."""
-    twin = MemoryCluster(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
-    port = LeaderOnly(twin, lambda: False)
+    memory = MemoryCluster(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
+    port = LeaderOnly(memory, lambda: False)
     assert port.get("Pod", "a", "b") is None
     assert port.list("Pod", "a", {}) == []
     writes = [
@@ -194,17 +194,17 @@ def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
 class Silent:
     """An API server that stops answering, in real time."""
 
-    def __init__(self, twin: MemoryCluster) -> None:
-        self.twin, self.answers, self.asked = twin, threading.Event(), threading.Event()
+    def __init__(self, memory: MemoryCluster) -> None:
+        self.memory, self.answers, self.asked = memory, threading.Event(), threading.Event()
         self.answers.set()
-        self.create, self.patch = twin.create, twin.patch
+        self.create, self.patch = memory.create, memory.patch
 
     def get(self, *name: str) -> Json | None:
         """Hangs once it is told to."""
         if not self.answers.is_set():
             self.asked.set()
         self.answers.wait(10)
-        return self.twin.get(*name)
+        return self.memory.get(*name)
 
 
 def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> tuple[Election, threading.Event]:
@@ -224,7 +224,7 @@ def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> t
 
 def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
     """The second thread waits for no reply."""
-    server, left = Silent(town.twin), list[str]()
+    server, left = Silent(town.memory), list[str]()
     _, gone = elect(town, server, ElectionTimings(duration=3, deadline=0.6, retry=0.05), left)
     server.answers.clear()
     assert gone.wait(2)
@@ -235,22 +235,22 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
 class Faulty:
     """An in-memory fake behind a client with a defect that shows once."""
 
-    def __init__(self, twin: MemoryCluster) -> None:
-        self.twin, self.calls = twin, 0
-        self.create, self.patch = twin.create, twin.patch
+    def __init__(self, memory: MemoryCluster) -> None:
+        self.memory, self.calls = memory, 0
+        self.create, self.patch = memory.create, memory.patch
 
     def get(self, *name: str) -> Json | None:
         """Not an ApiError."""
         self.calls += 1
         if self.calls == 1:
             raise TypeError("a reply that nobody foresaw")
-        return self.twin.get(*name)
+        return self.memory.get(*name)
 
 
 def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Else a replica that looks well would never take over."""
     monkeypatch.setattr(election_module, "AFTER_A_FAULT", 0.01)
-    server = Faulty(town.twin)
+    server = Faulty(town.memory)
     election, _ = elect(town, server, ElectionTimings(retry=0.05), [])
     election.stop()
     assert server.calls > 1
@@ -260,7 +260,7 @@ def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypat
 def test_an_election_that_is_stopped_releases_and_leaves_nothing_behind(town: Town) -> None:
     """No thread, no name in the Lease, and no hasty end of the process."""
     left = list[str]()
-    election, _ = elect(town, town.twin, ElectionTimings(retry=0.05), left)
+    election, _ = elect(town, town.memory, ElectionTimings(retry=0.05), left)
     election.stop()
     assert town.lease()["holderIdentity"] == ""
     assert left == []

@@ -45,6 +45,10 @@ REFUSED: list[tuple[str, Change]] = [
     ("checkpoints.table is immutable", Change({}, {"checkpoints": {"table": "another"}})),
     ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": {"table": "another"}})),
     ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": None})),
+    ("start.timestamp belongs to position AT_TIMESTAMP", Change({}, {"start": {"position": "AT_TIMESTAMP"}})),
+    ("start.timestamp belongs to position AT_TIMESTAMP", Change({}, {"start": {"timestamp": "2026-11-24T00:00:00Z"}})),
+    ("onError.deadLetter: required", Change({}, {"onError": {}})),
+    ("onError.deadLetter: required", Change(letters(**FILES), {"onError": {"deadLetter": None}})),
     ("deadLetter must have exactly one of path, sqs and kinesis", Change({}, letters())),
     ("deadLetter must have exactly one of path, sqs and kinesis", Change({}, letters(**FILES, **QUEUE))),
     ("deadLetter must have exactly one of path, sqs and kinesis", Change(letters(**FILES), letters(**QUEUE))),
@@ -56,6 +60,9 @@ TAKEN = [
     Change({}, letters(**FILES)),
     Change(letters(**FILES), {"onError": {"deadLetter": {"path": None, **QUEUE}}}),
     Change({}, letters(kinesis="letters")),
+    Change({}, {"start": {}}),
+    Change({}, {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-11-24T00:00:00Z"}}),
+    Change({}, {"onError": {"isolate": False}}),
 ]
 NAMES = {"orders": True, LONGEST: True, f"{LONGEST}a": False, "7up": False, "or.ders": False}
 

@@ -37,6 +37,11 @@ def test_every_alert_leads_to_a_runbook() -> None:
     assert set(found.values()) <= {slug(heading) for heading in (*RUNBOOKS, "By reason")}
 
 
+def test_every_alert_is_on_the_page_by_its_name() -> None:
+    """Somebody who is woken searches for it; those that fire for any reason stand beside the table of all reasons."""
+    assert [name for name, _ in ALERT.findall(ALERTS.read_text()) if f"`{name}`" not in PAGE] == []
+
+
 def test_the_page_has_the_runbooks_in_their_order() -> None:
     """After what is about all of them."""
     assert list(SECTIONS) == [*FIRST, *RUNBOOKS]

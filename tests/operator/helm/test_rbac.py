@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
-from http_twin import HttpTwin, Right, target
+from http_fake import HttpFake, Right, target
 from scenarios import live
 from simulated_cluster import BEGIN, SimulatedCluster
 from steering.line import Line
@@ -42,7 +42,7 @@ class Remote(SimulatedCluster):
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process with a new client, to the same server."""
         assert isinstance(context.cluster, Line)
-        server = ApiServer(HttpTwin(context.cluster, rights=self.rights))  # type: ignore[arg-type]  # it stands where ApiClient stands
+        server = ApiServer(HttpFake(context.cluster, rights=self.rights))  # type: ignore[arg-type]  # it stands where ApiClient stands
         return replace(context, cluster=server)
 
 
@@ -54,7 +54,7 @@ def calls() -> set[Right]:
     http, server = elsewhere()
     Candidate(server, LeaseRef(NAMESPACE, "none", "a"), ElectionTimings(duration=0)).turn()
     shipped = {"kind": "Lease", "metadata": {"namespace": NAMESPACE, "name": RELEASE}}
-    http.twin.create(shipped)
+    http.memory.create(shipped)
     Candidate(server, LeaseRef(NAMESPACE, RELEASE, "a"), ElectionTimings()).turn()
     Freshness().audit(server, ())
     for kind in ("Pod", "Job"):
@@ -64,9 +64,9 @@ def calls() -> set[Right]:
     return world.rights | http.rights | watched
 
 
-def elsewhere() -> tuple[HttpTwin, ApiServer]:
+def elsewhere() -> tuple[HttpFake, ApiServer]:
     """An empty server and a client of it."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    http = HttpFake(MemoryCluster(lambda: BEGIN))
     return http, ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from simulated_cluster import BEGIN
-from watch_places import Place, Real, twin_place
+from watch_places import Place, Real, memory_place
 from watch_world import Watched, until
 
 from sluice_lab import places
@@ -20,7 +20,7 @@ from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.watch_health import LATE_AFTER, STUCK_AFTER, Freshness
 from sluice_operator.observe.watch_state import WatchEvent
 
-PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.apiserver)]
+PLACES = [pytest.param("memory"), pytest.param("server", marks=pytest.mark.apiserver)]
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def real() -> Iterator[Real]:
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """The in-memory fake behind HTTP, or the real one."""
-    if request.param == "twin":
-        return twin_place(tmp_path)
+    if request.param == "memory":
+        return memory_place(tmp_path)
     found: Place = request.getfixturevalue("real").place(tmp_path)
     return found
 
@@ -89,7 +89,7 @@ def test_a_list_after_410_finds_what_was_deleted_meanwhile(place: Place) -> None
         await world.make("new")
         place.forget()
         for one in world.watches.watching:
-            one._track.version = "1"  # of before the server's memory
+            one._state.version = "1"  # of before the server's memory
         world.gate.open = True
         await world.shows(kept="1", new="")
 
@@ -167,7 +167,7 @@ def test_a_server_that_sends_everybody_away_is_not_asked_again_and_again(monkeyp
         await asyncio.sleep(0.1)
         assert world.gate.connections <= 2 * len(watch.KINDS)  # aiohttp tries a GET twice
 
-    twin_place(tmp_path).play(scene)
+    memory_place(tmp_path).play(scene)
 
 
 def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog:
         await world.make("x")
         await world.shows(x="")
 
-    twin_place(tmp_path).play(scene)
+    memory_place(tmp_path).play(scene)
     assert "Pod odd cannot be parsed" in caplog.text
 
 

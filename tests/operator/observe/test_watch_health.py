@@ -155,7 +155,7 @@ def test_only_a_pass_that_hangs_and_a_stuck_watch_kill(hours: Hours) -> None:
     """Each in its own words."""
     loops = Loops(ReconcileContext(None, Cache(), Settings()))  # type: ignore[arg-type]  # no call is made
     assert list(problems(loops, hours.fresh)) == []
-    loops._passes[KEY] = -1e9
+    loops._reconciles[KEY] = -1e9
     hours.audit(Live(a="2"))
     hours.now += STUCK_AFTER
     assert list(problems(loops, hours.fresh)) == ["the reconcile of default/orders hangs", "the watch of Pods shows nothing any more"]

@@ -27,70 +27,70 @@ def line(verb: str, body: Json) -> bytes:
     return json.dumps({"type": verb, "object": body}).encode()
 
 
-def listed(track: WatchState, *names: str, version: str = "10") -> list[WatchEvent]:
+def listed(state: WatchState, *names: str, version: str = "10") -> list[WatchEvent]:
     """What a list of these tells, a page for each."""
-    track.begin()
-    pages = [event for name in names for event in track.page({"items": [pod(name)]})]
-    return pages + list(track.end(version))
+    state.begin()
+    pages = [event for name in names for event in state.page({"items": [pod(name)]})]
+    return pages + list(state.end(version))
 
 
 @pytest.fixture
-def track() -> WatchState:
+def state() -> WatchState:
     """Has listed x and y."""
     found = WatchState()
     listed(found, "x", "y")
     return found
 
 
-def test_what_a_second_list_does_not_show_is_told_as_gone(track: WatchState) -> None:
+def test_what_a_second_list_does_not_show_is_told_as_gone(state: WatchState) -> None:
     """With all that is needed to forget it: no event will ever tell."""
-    *_, gone = listed(track, "x", "z", version="20")
+    *_, gone = listed(state, "x", "z", version="20")
     meta = gone.body["metadata"]
     assert gone.gone
     assert (meta["namespace"], meta["name"], meta["uid"], meta["labels"]) == ("a", "y", "uid-y", {CONSUMER: "orders"})
-    assert [event.gone for event in listed(track, "x", "z")] == [False, False]
+    assert [event.gone for event in listed(state, "x", "z")] == [False, False]
 
 
-def test_what_the_watch_showed_counts_like_what_was_listed(track: WatchState) -> None:
+def test_what_the_watch_showed_counts_like_what_was_listed(state: WatchState) -> None:
     """It came between two lists, or went."""
-    track.line(line("ADDED", pod("new")))
-    track.line(line("DELETED", pod("x")))
-    assert [event.body["metadata"]["name"] for event in listed(track, "y") if event.gone] == ["new"]
+    state.line(line("ADDED", pod("new")))
+    state.line(line("DELETED", pod("x")))
+    assert [event.body["metadata"]["name"] for event in listed(state, "y") if event.gone] == ["new"]
 
 
-def test_a_name_that_was_given_anew_is_another_object(track: WatchState) -> None:
+def test_a_name_that_was_given_anew_is_another_object(state: WatchState) -> None:
     """The old one went, the new one is there: both are told, the new one first, for pages come before their end."""
-    track.begin()
+    state.begin()
     anew = pod("x")
     anew["metadata"]["uid"] = "uid-2"
-    told = [*track.page({"items": [anew, pod("y")]}), *track.end("20")]
+    told = [*state.page({"items": [anew, pod("y")]}), *state.end("20")]
     assert [(event.body["metadata"]["uid"], event.gone) for event in told] == [("uid-2", False), ("uid-y", False), ("uid-x", True)]
 
 
-def test_an_empty_list_may_be_null(track: WatchState) -> None:
+def test_an_empty_list_may_be_null(state: WatchState) -> None:
     """Go writes it so."""
-    track.begin()
-    assert list(track.page({"items": None})) == []
+    state.begin()
+    assert list(state.page({"items": None})) == []
 
 
-def test_changes_go_on_after_the_last_one_that_was_shown(track: WatchState) -> None:
+def test_changes_go_on_after_the_last_one_that_was_shown(state: WatchState) -> None:
     """A bookmark counts and tells nothing; a list that was not finished does not."""
-    assert track.version == "10"
-    assert track.line(line("MODIFIED", pod("x", 12))) == WatchEvent(pod("x", 12))
-    assert track.version == "12"
-    assert track.line(line("BOOKMARK", {"metadata": {"resourceVersion": "15"}})) is None
-    assert track.version == "15"
-    assert track.line(line("DELETED", pod("x", 16))) == WatchEvent(pod("x", 16), gone=True)
-    track.begin()
-    assert track.version is None
+    assert state.version == "10"
+    assert state.line(line("MODIFIED", pod("x", 12))) == WatchEvent(pod("x", 12))
+    assert state.version == "12"
+    assert state.line(line("BOOKMARK", {"metadata": {"resourceVersion": "15"}})) is None
+    assert state.version == "15"
+    assert state.line(line("DELETED", pod("x", 16))) == WatchEvent(pod("x", 16), gone=True)
+    state.begin()
+    assert state.version is None
 
 
 @pytest.mark.parametrize(("code", "error"), [(410, WatchExpired), (500, WatchBroken)])
-def test_errors_are_named_by_what_follows(track: WatchState, code: int, error: type[Exception]) -> None:
+def test_errors_are_named_by_what_follows(state: WatchState, code: int, error: type[Exception]) -> None:
     """List again; or go on where it stopped."""
     with pytest.raises(error, match="why"):
-        track.line(line("ERROR", {"code": code, "message": "why"}))
-    assert track.version == "10"
+        state.line(line("ERROR", {"code": code, "message": "why"}))
+    assert state.version == "10"
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda one: b"\n" not in one)), st.lists(st.integers(0, 200)))

@@ -51,7 +51,7 @@ def migrating() -> SimulatedCluster:
     """The Job is there and has not ended."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
-    reach(world, lambda: bool(list(world.twin.all("Job"))))
+    reach(world, lambda: bool(list(world.memory.all("Job"))))
     return world
 
 
@@ -108,7 +108,7 @@ def main(file: str) -> None:
     found: Json = {"spec": {"raw": FULL, "hashes": hashes(FULL)}}
     for situation in SITUATIONS:
         world = situation()
-        objects = [body for kind in KINDS for body in world.twin.all(kind)]
+        objects = [body for kind in KINDS for body in world.memory.all(kind)]
         found[situation.__name__] = {"now": world.now.isoformat(), "objects": objects}
     Path(file).write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 

@@ -232,4 +232,4 @@ def test_a_resource_that_asks_for_too_much_from_the_start_gets_nothing() -> None
     world.run(30)
     assert world.status["phase"] == "Failed"
     assert "spec.initContainers" in world.condition("SpecValid")["message"]
-    assert list(world.twin.all("Pod")) == []
+    assert list(world.memory.all("Pod")) == []

@@ -157,15 +157,15 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
     """It was edited before our finalizer came to it: nothing is made by what it said before, and somebody else's finalizer stays."""
     world = Counted()
     world.apply(SPEC)
-    patching = world.twin.patch
+    patching = world.memory.patch
 
     def edited(kind: str, namespace: str, name: str, changes: dict[str, object]) -> dict[str, object]:
-        monkeypatch.setattr(world.twin, "patch", patching)
+        monkeypatch.setattr(world.memory, "patch", patching)
         world.apply({**SPEC, "suspend": True})
-        world.twin.edit(world.must(), {"metadata": {"finalizers": ["example.com/theirs"]}})
+        world.memory.edit(world.must(), {"metadata": {"finalizers": ["example.com/theirs"]}})
         return patching(kind, namespace, name, changes)
 
-    monkeypatch.setattr(world.twin, "patch", edited)
+    monkeypatch.setattr(world.memory, "patch", edited)
     assert world.run(60, until=lambda: world.status.get("phase") == "Suspended"), world.status
     assert world.status["driver"]["attempt"] == 0
     assert world.reasons() == ["Accepted", "Suspended"]
@@ -176,13 +176,13 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
     """By an admission policy, say; nothing is made meanwhile, and the status says why."""
     world = Counted()
     world.apply(SPEC)
-    patching = world.twin.patch
+    patching = world.memory.patch
 
     def refused(*_: object) -> dict[str, object]:
         raise Rejected("Forbidden", "a policy says no")
 
-    monkeypatch.setattr(world.twin, "patch", refused)
+    monkeypatch.setattr(world.memory, "patch", refused)
     assert world.run(20, until=lambda: world.condition("Ready").get("reason") == "ApiRefused"), world.status
     assert world.drivers() == []
-    monkeypatch.setattr(world.twin, "patch", patching)
+    monkeypatch.setattr(world.memory, "patch", patching)
     assert world.run(90, until=lambda: ready(world)), world.status

@@ -73,11 +73,11 @@ class Scene:
     """Two resources with one table, watches of KinesisConsumers, and loops that wait for their lists."""
 
     def __init__(self, *namespaces: str) -> None:
-        self.twin = MemoryCluster(lambda: BEGIN)
-        self.context = ReconcileContext(self.twin, Cache(), Settings())
+        self.memory = MemoryCluster(lambda: BEGIN)
+        self.context = ReconcileContext(self.memory, Cache(), Settings())
         for key, second in ((YOUNG, "9"), (OLD, "1")):
             body = {"kind": CONSUMER_KIND, "metadata": {"namespace": key.namespace, "name": key.name}, "spec": SHARED}
-            made = self.twin.create(body)
+            made = self.memory.create(body)
             made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{second}Z"
         self.server = FakeServer(*(self._body(key, second) for key, second in ((YOUNG, "9"), (OLD, "1"))))
         self.loops = Loops(self.context, leading=False, listed=False)
@@ -86,7 +86,7 @@ class Scene:
         self.watches.watching = [Watch(cast("WatchServer", self.server), CONSUMER_KIND, namespace, self.events.see) for namespace in namespaces]
 
     def _body(self, key: ResourceKey, second: str) -> Json:
-        body = self.twin.get(CONSUMER_KIND, *key) or {}
+        body = self.memory.get(CONSUMER_KIND, *key) or {}
         return {**body, "metadata": {**body["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}}
 
     async def played(self) -> None:

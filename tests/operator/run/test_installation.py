@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chart import NAMESPACE, RELEASE, one, rendered
-from http_twin import HttpTwin
+from http_fake import HttpFake
 from simulated_cluster import BEGIN
 
 from sluice_operator.cluster.client import ApiServer
@@ -40,7 +40,7 @@ class Time:
 
 def said(cluster: Cluster, time: Time, settings: Settings) -> list[str]:
     """All results, in words."""
-    api = ApiServer(HttpTwin(cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
+    api = ApiServer(HttpFake(cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
     return [str(result) for result in results(api, settings, WaitTimings(time.sleep, time.clock))]
 
 

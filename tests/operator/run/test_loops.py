@@ -163,7 +163,7 @@ def test_a_pass_that_hangs_is_noticed() -> None:
     """Its calls have timeouts of their own, so two minutes are enough."""
     loops = Loops(context())
     assert loops.stuck() == []
-    loops._passes[KEY] = -1e9
+    loops._reconciles[KEY] = -1e9
     assert loops.stuck() == [KEY]
 
 

@@ -42,7 +42,7 @@ def test_a_report_that_flaps_every_second_is_written_a_few_times_a_minute() -> N
     for turn in range(120):
         driver = world.drivers()[0]
         report = {**json.loads(driver["metadata"]["annotations"]["sluice.dev/report"]), "warnings": [] if turn % 2 else ["Isolating: batch 7"]}
-        world.twin.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
+        world.memory.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
         world.run(1)
         seen.append(bool(world.condition("Isolating")))
     assert seen[0], "the first change is written at once"

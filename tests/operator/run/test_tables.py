@@ -34,24 +34,24 @@ class Scene:
 
     def __init__(self, **younger: Any) -> None:
         self.now = BEGIN
-        self.twin = MemoryCluster(lambda: self.now)
-        self.context = ReconcileContext(self.twin, Cache(), Settings())
+        self.memory = MemoryCluster(lambda: self.now)
+        self.context = ReconcileContext(self.memory, Cache(), Settings())
         self.make(OLD, SPEC)
         self.now += timedelta(minutes=1)
         self.make(NEW, {**SPEC, **NAMED, **younger})
 
     def make(self, key: ResourceKey, spec: Json) -> None:
         """A resource, which the watch shows."""
-        self.see(self.twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": key.namespace, "name": key.name}, "spec": spec}))
+        self.see(self.memory.create({"kind": CONSUMER_KIND, "metadata": {"namespace": key.namespace, "name": key.name}, "spec": spec}))
 
     def edit(self, key: ResourceKey, changes: Json) -> None:
         """A user edits it, which the watch shows."""
-        self.twin.edit(self.body(key), changes)
+        self.memory.edit(self.body(key), changes)
         self.see(self.body(key))
 
     def body(self, key: ResourceKey) -> Json:
         """As it is stored."""
-        body = self.twin.get(CONSUMER_KIND, *key)
+        body = self.memory.get(CONSUMER_KIND, *key)
         assert body is not None
         return body
 
@@ -63,7 +63,7 @@ class Scene:
         """Until it has a status and nothing more is done at once; its condition SpecValid."""
         for _ in range(6):
             reconcile(self.context, key, self.now, force_refresh=True)
-        conditions = (self.twin.get(CONSUMER_KIND, *key) or {})["status"]["conditions"]
+        conditions = (self.memory.get(CONSUMER_KIND, *key) or {})["status"]["conditions"]
         return next(item for item in conditions if item["type"] == "SpecValid")
 
     def works(self, key: ResourceKey) -> Json:
@@ -71,18 +71,18 @@ class Scene:
         found = self.passes(key)
         body = self.body(key)
         body["status"]["driver"]["generation"] = 1
-        self.see(self.twin.replace_status(body))
+        self.see(self.memory.replace_status(body))
         return found
 
     def fails(self, key: ResourceKey) -> None:
         """Its driver ended, and never reached the table."""
         body = self.body(key)
         body["status"]["restarts"] = {"count": 1}
-        self.see(self.twin.replace_status(body))
+        self.see(self.memory.replace_status(body))
 
     def pods(self, key: ResourceKey) -> list[str]:
         """Names."""
-        return [pod["metadata"]["name"] for pod in self.twin.list("Pod", key.namespace, {})]
+        return [pod["metadata"]["name"] for pod in self.memory.list("Pod", key.namespace, {})]
 
 
 def test_the_younger_of_two_with_one_table_is_refused_and_the_other_namespace_is_not_named() -> None:
@@ -200,11 +200,11 @@ def test_one_that_is_being_deleted_and_runs_nothing_holds_up_nobody(*, started: 
     scene.edit(OLD, {"metadata": {"finalizers": ["example.com/backup"]}})
     if started:
         scene.passes(OLD)
-    scene.twin.remove(CONSUMER_KIND, *OLD, scene.body(OLD)["metadata"]["uid"])
+    scene.memory.remove(CONSUMER_KIND, *OLD, scene.body(OLD)["metadata"]["uid"])
     scene.see(scene.body(OLD))
     assert started is (scene.passes(NEW)["status"] == "False")
-    for pod in scene.twin.list("Pod", OLD.namespace, {}):
-        scene.twin.finish_deletion(pod)
+    for pod in scene.memory.list("Pod", OLD.namespace, {}):
+        scene.memory.finish_deletion(pod)
     scene.passes(OLD) if started else None
     assert scene.passes(NEW)["status"] == "True"
     assert scene.pods(NEW) == ["copy-driver-1"]
@@ -236,16 +236,16 @@ def test_one_that_is_refused_is_suspended_scaled_and_deleted_all_the_same(asked:
     scene.edit(NEW, {"spec": {"stream": {"dynamodbEndpoint": None}}})
     if not edited:
         body = scene.body(NEW)
-        scene.see(scene.twin.replace_status({**body, "status": {**body["status"], "lastGoodSpec": body["spec"]}}))
+        scene.see(scene.memory.replace_status({**body, "status": {**body["status"], "lastGoodSpec": body["spec"]}}))
     assert scene.passes(NEW)["status"] == "False"
     if asked is None:
-        scene.twin.remove(CONSUMER_KIND, *NEW, scene.body(NEW)["metadata"]["uid"])
+        scene.memory.remove(CONSUMER_KIND, *NEW, scene.body(NEW)["metadata"]["uid"])
         scene.see(scene.body(NEW))
     else:
         scene.edit(NEW, {"spec": asked})
     for _ in range(4):
         reconcile(scene.context, NEW, scene.now, force_refresh=True)
-    assert all("deletionTimestamp" in pod["metadata"] for pod in scene.twin.list("Pod", NEW.namespace, {}))
+    assert all("deletionTimestamp" in pod["metadata"] for pod in scene.memory.list("Pod", NEW.namespace, {}))
 
 
 def test_a_migration_has_the_table_too() -> None:
@@ -255,11 +255,11 @@ def test_a_migration_has_the_table_too() -> None:
     scene.passes(NEW)
     body = scene.body(NEW)
     body["status"]["migration"]["state"] = "Complete"
-    scene.see(scene.twin.replace_status(body))
+    scene.see(scene.memory.replace_status(body))
     scene.context.cache._tables._granted.clear()
     scene.edit(OLD, {"spec": {"suspend": False, "migrateFrom": {"table": "old"}, "replicas": 0}})
     assert scene.passes(OLD)["status"] == "False"
-    assert (len(scene.twin.list("Job", NEW.namespace, {})), scene.twin.list("Job", OLD.namespace, {})) == (1, [])
+    assert (len(scene.memory.list("Job", NEW.namespace, {})), scene.memory.list("Job", OLD.namespace, {})) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -297,11 +297,11 @@ def test_the_younger_one_is_taken_when_the_older_is_gone() -> None:
         loops = Loops(world.context)
         events = sink(world.context, loops)
         for key in (OLD, NEW):
-            events.see(CONSUMER_KIND, WatchEvent(world.twin.get(CONSUMER_KIND, *key) or {}))
-        await until(lambda: (world.twin.get(CONSUMER_KIND, *NEW) or {}).get("status"))
-        gone = world.twin.get(CONSUMER_KIND, *OLD)
+            events.see(CONSUMER_KIND, WatchEvent(world.memory.get(CONSUMER_KIND, *key) or {}))
+        await until(lambda: (world.memory.get(CONSUMER_KIND, *NEW) or {}).get("status"))
+        gone = world.memory.get(CONSUMER_KIND, *OLD)
         assert gone is not None
-        world.twin.finish_deletion(gone)
+        world.memory.finish_deletion(gone)
         events.see(CONSUMER_KIND, WatchEvent(gone, gone=True))
         await until(lambda: world.pods(NEW))
         await loops.stop()
@@ -321,7 +321,7 @@ def test_what_changes_no_claim_wakes_nobody_else(monkeypatch: pytest.MonkeyPatch
 
         def edited(changes: Json) -> set[ResourceKey]:
             woken.clear()
-            world.twin.edit(world.body(OLD), changes)
+            world.memory.edit(world.body(OLD), changes)
             events.see(CONSUMER_KIND, WatchEvent(world.body(OLD)))
             return set(woken)
 

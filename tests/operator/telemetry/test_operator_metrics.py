@@ -73,7 +73,7 @@ def test_calls_are_timed_by_verb_and_result(world: Metered) -> None:
     asked = world.value("sluice_api_request_seconds_count", verb="replace_status", result="ok")
     assert asked is not None
     assert asked > 5
-    port = MeteredCluster(world.twin, world.metrics)
+    port = MeteredCluster(world.memory, world.metrics)
     with pytest.raises(Exists):
         port.create(world.drivers()[0])
     assert world.value("sluice_api_request_seconds_count", verb="create", result="Exists") == 1

@@ -110,7 +110,7 @@ def test_a_driver_is_the_resources_whatever_its_labels_say(label: str, value: st
     elif then != "goes on":
         operating.world.delete(cascade="background" if then == "is deleted" else "orphan")
         operating.world.run(60)
-        assert not list(operating.world.twin.all("Pod"))
+        assert not list(operating.world.memory.all("Pod"))
     else:
         operating.wait(seconds=120)
         assert operating.world.status["driver"]["attempt"] == 1
@@ -226,7 +226,7 @@ def test_a_late_driver_without_label_and_owner_is_found_by_its_executors(edit: s
     operating.lag(who=0, lag=11, seconds=unseen)
     operating.unlabel(kind="Pod", seconds=1)
     operating.orphan(seconds=60)
-    assert [pod["metadata"]["name"] for pod in operating.world.twin.all("Pod")] == left
+    assert [pod["metadata"]["name"] for pod in operating.world.memory.all("Pod")] == left
     operating.teardown()
 
 
@@ -330,7 +330,7 @@ def test_two_drivers_that_run_are_seen_whatever_their_labels_say(label: str) -> 
     operating.begin(migrating=False, leaders=1, source="ok", run=60)
     (driver,) = operating.world.drivers()
     operating.world.leaders[0].stop(60)
-    operating.world.twin.create({**driver, "metadata": {**driver["metadata"], "name": "orders-driver-2", "uid": None}})
+    operating.world.memory.create({**driver, "metadata": {**driver["metadata"], "name": "orders-driver-2", "uid": None}})
     operating.world.ledger.register.meet()
     operating.unlabel(kind="Pod", label=label, seconds=0)
     with pytest.raises(Broken, match=r"^one_driver: two of one consumer run"):

@@ -1,4 +1,4 @@
-"""What differs from one world to another: the user's code, Spark's patience, limits, the service's manners, clocks."""
+"""What differs from one world to another: the user's code, Spark's patience, limits, the service's behaviour, clocks."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def resume_skips_the_rest(patch: Patch) -> None:
 def cut_leaves_an_iterator(patch: Patch) -> None:
     """What did not fit any more is skipped."""
     real = reader.ShardReader._cut
-    patch.setattr(reader.ShardReader, "_cut", lambda self, walk, page: replace(real(self, walk, page), iterator=page.next_iterator))
+    patch.setattr(reader.ShardReader, "_cut", lambda self, pages, page: replace(real(self, pages, page), iterator=page.next_iterator))
 
 
 @mutant("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")

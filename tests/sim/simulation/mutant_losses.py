@@ -164,7 +164,7 @@ def no_first_time(patch: Patch) -> None:
     real = reader.ShardReader._overtaken
 
     def overtaken(self: Any, place: Any, page: Any) -> str | None:
-        return real(self, place, page) if place.read_to_millis else None
+        return real(self, place, page) if place.read_to else None
 
     patch.setattr(reader.ShardReader, "_overtaken", overtaken)
 

@@ -145,8 +145,8 @@ class Stream(MemoryStream):
 
     def expired(self, created: int, record: UserRecord) -> bool:
         """Whether retention, or the deletion of the stream, has taken a record."""
-        twin = self.shards.get(record.shard)
-        return created != self.created_millis or twin is None or record.number <= twin.trimmed
+        held = self.shards.get(record.shard)
+        return created != self.created_millis or held is None or record.number <= held.trimmed
 
     def kept(self) -> Iterator[UserRecord]:
         """What the stream still holds, the oldest first."""

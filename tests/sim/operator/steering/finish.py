@@ -46,10 +46,10 @@ def _heal(world: World) -> None:
     for node in list(world.nodes.lost):
         world.nodes.restore(node)
     world.nodes.silence()
-    for pod in [pod for pod in world.twin.all("Pod") if HOLD in (pod["metadata"].get("finalizers") or ())]:
-        world.twin.edit(pod, {"metadata": {"finalizers": []}})
-    for body in [body for kind in ("Pod", "Job") for body in world.twin.all(kind) if body["metadata"]["uid"] in world.ledger.orphans]:
-        world.twin.remove(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"], body["metadata"]["uid"])
+    for pod in [pod for pod in world.memory.all("Pod") if HOLD in (pod["metadata"].get("finalizers") or ())]:
+        world.memory.edit(pod, {"metadata": {"finalizers": []}})
+    for body in [body for kind in ("Pod", "Job") for body in world.memory.all(kind) if body["metadata"]["uid"] in world.ledger.orphans]:
+        world.memory.remove(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"], body["metadata"]["uid"])
     world.habits.exits.clear()
     world.habits.words = {}
     world.admission.policies.clear()
@@ -115,4 +115,4 @@ def left(world: World) -> list[str]:
     kinds = ("KinesisConsumer", "Pod", "Job", "ConfigMap")
     left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.ours(kind)]
     looked_after = [f"a loop that wakes at {leader.wake}" for leader in world.leaders if leader.wake is not None]
-    return left + looked_after if world.twin.get("KinesisConsumer", *KEY) is None else [*left, "the resource"]
+    return left + looked_after if world.memory.get("KinesisConsumer", *KEY) is None else [*left, "the resource"]

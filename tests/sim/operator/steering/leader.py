@@ -65,7 +65,7 @@ class Leader:
             due = self.wake is not None and self.wake <= self._now()
             if not changed and not due:
                 return
-            self._pass(force_refresh=not changed and not self.alive and not self.acted)
+            self._reconcile(force_refresh=not changed and not self.alive and not self.acted)
             if self.down > 0:
                 return
         claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
@@ -74,7 +74,7 @@ class Leader:
         """A second passes in the middle of a pass, which waits for an answer. The watches feed the cache, and the bell is heard after the pass."""
         self.rung = self._feed() or self.rung
 
-    def _pass(self, *, force_refresh: bool) -> None:
+    def _reconcile(self, *, force_refresh: bool) -> None:
         self.passes += 1
         self.line.stalled = self.alive = False
         now = self._now()

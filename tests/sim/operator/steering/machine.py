@@ -115,9 +115,9 @@ class Operating(Stranger, RuleBasedStateMachine):
     @rule(seconds=seconds)
     def delete_job(self, seconds: int) -> None:
         """`kubectl delete job`."""
-        for job in list(self.world.twin.all("Job")):
+        for job in list(self.world.memory.all("Job")):
             meta = job["metadata"]
-            self.world.twin.remove("Job", meta["namespace"], meta["name"], meta["uid"])
+            self.world.memory.remove("Job", meta["namespace"], meta["name"], meta["uid"])
         self.world.run(seconds)
 
     @rule(what=st.sampled_from(["retry", "restart", "force"]), number=st.integers(0, 9))
@@ -249,7 +249,7 @@ class Operating(Stranger, RuleBasedStateMachine):
         leader.deaf.add(kind)
         self.world.run(seconds)
         if forgotten:
-            self.world.twin.compact()
+            self.world.memory.compact()
         leader.deaf.discard(kind)
 
     def _leader(self, who: int) -> Any:

@@ -11,8 +11,7 @@ from steering.mutant import do, mutant
 from sluice_operator.apply import execute as apply
 from sluice_operator.cluster import client
 from sluice_operator.observe import ownership, parse
-from sluice_operator.plan import driver_succession, migration, write_policy
-from sluice_operator.plan import known_words as words_of
+from sluice_operator.plan import driver_succession, known_words, migration, write_policy
 from sluice_operator.plan import rules as plan
 from sluice_operator.run import live_read, reconcile
 from sluice_operator.state import serialization
@@ -132,13 +131,13 @@ def _told_at_once(intent: Any) -> Any:
 @mutant("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
 def any_words(patch: Patch) -> None:
     """4 kB with blanks in a condition."""
-    patch.setattr(words_of, "reason", lambda said, otherwise: str(said or otherwise))
+    patch.setattr(known_words, "reason", lambda said, otherwise: str(said or otherwise))
 
 
 @mutant("a driver says that its pod was taken away", "exits_are_kept", do("driver_says", says="evicted", code=1, times=1, seconds=5))
 def any_claim(patch: Patch) -> None:
     """And fails without being counted."""
-    patch.setattr(words_of, "RESERVED", frozenset())
+    patch.setattr(known_words, "RESERVED", frozenset())
 
 
 @mutant("all drains of a report are remembered", "status_fits", do("forge", report="drains", seconds=5))

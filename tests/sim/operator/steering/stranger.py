@@ -77,7 +77,7 @@ class Stranger:
     def unlabel(self, kind: str, seconds: int, label: str = CONSUMER, value: str | None = None) -> None:
         """A driver ("Pod"), a Job or a pod of theirs is set aside, as a pod of a ReplicaSet may be: a label of ours is taken off, or changed."""
         for body in self.world.ours("Job") if kind == "Job" else self.world.pods("driver" if kind == "Pod" else kind):
-            self.world.twin.edit(body, {"metadata": {"labels": {label: value}}})
+            self.world.memory.edit(body, {"metadata": {"labels": {label: value}}})
         self.world.run(seconds)
 
     @rule(seconds=seconds)
@@ -97,16 +97,16 @@ class Stranger:
         self.world.run(seconds)
 
     def _make(self, kind: str, name: str, spec: Json, meta: Json, owner: str | None) -> None:
-        twin, ledger = self.world.twin, self.world.ledger
-        head = {**meta, "namespace": KEY.namespace, "name": f"{name}-{twin.version}"}
+        memory, ledger = self.world.memory, self.world.ledger
+        head = {**meta, "namespace": KEY.namespace, "name": f"{name}-{memory.version}"}
         if owner is not None:
             ref = OWNERS[owner]
-            there = twin.create({"kind": "Theirs", "metadata": {"namespace": KEY.namespace, "name": f"{ref['name']}-{twin.version}"}})
+            there = memory.create({"kind": "Theirs", "metadata": {"namespace": KEY.namespace, "name": f"{ref['name']}-{memory.version}"}})
             head["ownerReferences"] = [{**ref, "uid": there["metadata"]["uid"], "controller": True}]
-        body = twin.create({"kind": kind, "metadata": head, "spec": spec})
+        body = memory.create({"kind": kind, "metadata": head, "spec": spec})
         ledger.foreign.add(body["metadata"]["uid"])
         if kind == "Job":
-            twin.set_status("Job", KEY.namespace, head["name"], {"active": 1})
+            memory.set_status("Job", KEY.namespace, head["name"], {"active": 1})
 
     # -- annotations ---------------------------------------------------------------------------------------------------------------
 
@@ -143,16 +143,16 @@ class Stranger:
     def give_up_held(self, seconds: int) -> None:
         """A driver is given up whose pod somebody else's finalizer holds for a while."""
         for driver in [pod for pod in self.world.drivers()[:1] if "deletionTimestamp" not in pod["metadata"]]:
-            self.world.twin.edit(driver, {"metadata": {"finalizers": [HOLD]}})
+            self.world.memory.edit(driver, {"metadata": {"finalizers": [HOLD]}})
             self.world.annotate(force=driver["metadata"]["uid"])
             self.world.run(seconds)
-            self.world.twin.edit(driver, {"metadata": {"finalizers": []}})
+            self.world.memory.edit(driver, {"metadata": {"finalizers": []}})
 
     @rule(held=st.booleans(), seconds=seconds)
     def hold(self, held: bool, seconds: int) -> None:  # noqa: FBT001 - hypothesis passes names
         """Another program's finalizer keeps the pods of drivers, until that program lets them go. None is put on what is being deleted."""
         for driver in [pod for pod in self.world.drivers() if not held or "deletionTimestamp" not in pod["metadata"]]:
-            self.world.twin.edit(driver, {"metadata": {"finalizers": [HOLD] if held else []}})
+            self.world.memory.edit(driver, {"metadata": {"finalizers": [HOLD] if held else []}})
         self.world.run(seconds)
 
     @rule(report=st.sampled_from(sorted(REPORTS)), seconds=seconds)
@@ -160,7 +160,7 @@ class Stranger:
         """A report that the driver has not written is believed until its next one comes."""
         self.world.disturb()
         for driver in self.world.drivers():
-            self.world.twin.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": REPORTS[report]}}})
+            self.world.memory.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": REPORTS[report]}}})
         self.world.run(seconds)
 
     @rule(times=st.integers(5, 40))
@@ -172,7 +172,7 @@ class Stranger:
                 said = driver["metadata"]["annotations"].get("sluice.dev/report", "")
                 if said.startswith('{"'):
                     report = {**json.loads(said), "warnings": ["Isolating: batch 7"] if turn % 2 else []}
-                    self.world.twin.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
+                    self.world.memory.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
             self.world.run(1)
 
     @rule(says=st.sampled_from(sorted(SAYS)), code=st.sampled_from([1, 65, 75]), times=st.integers(1, 2), seconds=seconds)
@@ -207,7 +207,7 @@ class Stranger:
             self.world.delete()
             left = [body for kind in ("Pod", "Job") for body in self.world.ours(kind) if not body["metadata"].get("ownerReferences")]
             self.world.ledger.orphans.update(body["metadata"]["uid"] for body in left)
-            self.world.twin.edit(present, {"metadata": {"finalizers": []}})
+            self.world.memory.edit(present, {"metadata": {"finalizers": []}})
             self.world.apply({key: value for key, value in present["spec"].items() if value is not None})
         self.world.run(seconds)
 

@@ -40,20 +40,20 @@ class World:
     def __init__(self, leaders: int = 1) -> None:
         self.now = BEGIN
         self.ahead = timedelta(0)
-        self.twin = MemoryCluster(lambda: self.now)
+        self.memory = MemoryCluster(lambda: self.now)
         self.tables: dict[str, Table] = {}
-        self.ledger = Ledger(self.twin, self.tables)
+        self.ledger = Ledger(self.memory, self.tables)
         self.ledger.now = self.ledger.calm_since = BEGIN
         self.habits = Habits()
-        self.place = Place(self.twin, self.tables, self.habits, self.ledger, self.now)
-        self.nodes = Nodes(self.twin, lambda: self.now, self._program)
+        self.place = Place(self.memory, self.tables, self.habits, self.ledger, self.now)
+        self.nodes = Nodes(self.memory, lambda: self.now, self._program)
         self.ledger.nodes = self.nodes
         self.nodes.full = lambda pod: self.habits.executors == "pending" and self.ledger.role(pod) == "executor"
-        self.twin.admission = self._admit
+        self.memory.admission = self._admit
         self.person = Person(self)
-        self.admission = Admission(self.twin, lambda: self.now)
+        self.admission = Admission(self.memory, lambda: self.now)
         guards = Guards(self.ledger.judge, self.admission, lambda: self.now)
-        self.leaders = [Leader(self.twin, KEY, self.here, guards, self.equipped) for _ in range(leaders)]
+        self.leaders = [Leader(self.memory, KEY, self.here, guards, self.equipped) for _ in range(leaders)]
         self.stalled: Leader | None = None
         self.listens = False  # the stalled one only waits for an answer; its watches go on
         self.restart_asked_at: datetime | None = None
@@ -88,14 +88,14 @@ class World:
         notes = {"annotations": annotations} if annotations else {}
         if present is None:
             meta = {"namespace": KEY.namespace, "name": KEY.name, **notes}
-            self.twin.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": meta, "spec": copied(spec)})
+            self.memory.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": meta, "spec": copied(spec)})
         else:
-            self.twin.edit(present, {"spec": _replacing(present["spec"], spec), "metadata": notes})
+            self.memory.edit(present, {"spec": _replacing(present["spec"], spec), "metadata": notes})
 
     def annotate(self, **notes: str | None) -> None:
         """`kubectl annotate`, names without their prefix."""
         if (present := self.resource()) is not None:
-            self.twin.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
+            self.memory.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
             self.ledger.given_up |= {notes["force"] or ""} if "force" in notes else set()
 
     def noted(self, name: str) -> str | None:
@@ -114,20 +114,20 @@ class World:
             return
         meta = present["metadata"]
         if cascade in controllers.FINALIZERS and "deletionTimestamp" not in meta:
-            self.twin.edit(present, {"metadata": {"finalizers": [*meta.get("finalizers", ()), controllers.FINALIZERS[cascade]]}})
-        self.twin.remove(CONSUMER_KIND, *KEY, meta["uid"])
+            self.memory.edit(present, {"metadata": {"finalizers": [*meta.get("finalizers", ()), controllers.FINALIZERS[cascade]]}})
+        self.memory.remove(CONSUMER_KIND, *KEY, meta["uid"])
 
     def delete_pod(self, name: str, grace: int | None = None) -> None:
         """`kubectl delete pod`; grace 0 is `--force`."""
-        if pod := self.twin.get("Pod", KEY.namespace, name):
+        if pod := self.memory.get("Pod", KEY.namespace, name):
             self.ledger.taken_away.add(pod["metadata"]["uid"])
-            self.twin.remove("Pod", KEY.namespace, name, pod["metadata"]["uid"], grace)
+            self.memory.remove("Pod", KEY.namespace, name, pod["metadata"]["uid"], grace)
 
     # what one looks at
 
     def resource(self) -> Json | None:
         """The resource, if it exists."""
-        return self.twin.get(CONSUMER_KIND, *KEY)
+        return self.memory.get(CONSUMER_KIND, *KEY)
 
     def must(self) -> Json:
         """The resource, which exists."""
@@ -151,7 +151,7 @@ class World:
 
     def ours(self, kind: str) -> list[Json]:
         """What of that kind exists and is no stranger's."""
-        return [body for body in self.twin.all(kind) if not self.ledger.is_foreign(body)]
+        return [body for body in self.memory.all(kind) if not self.ledger.is_foreign(body)]
 
     def drivers(self) -> list[Json]:
         """Driver pods that exist."""
@@ -163,7 +163,7 @@ class World:
 
     def reasons(self) -> list[str]:
         """Reasons of the events so far, oldest first."""
-        return [event["reason"] for event in sorted(self.twin.all("Event"), key=lambda e: int(e["metadata"]["resourceVersion"]))]
+        return [event["reason"] for event in sorted(self.memory.all("Event"), key=lambda e: int(e["metadata"]["resourceVersion"]))]
 
     # time
 
@@ -180,7 +180,7 @@ class World:
         self.now += timedelta(seconds=1)
         self.place.now = self.ledger.now = self.now
         self.nodes.tick()
-        controllers.tick(self.twin)
+        controllers.tick(self.memory)
         self.ledger.abandon(KEY.name)
         for leader in self.leaders:
             if leader is not self.stalled:

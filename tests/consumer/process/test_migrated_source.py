@@ -7,7 +7,7 @@ from dataclasses import replace
 from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
 from sluice_checkpoints.protocol.rows import MigrationRow
-from sluice_consumer.process.source_watch import moved
+from sluice_consumer.process.migrated_source import moved
 
 
 class Tables:

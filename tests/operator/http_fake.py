@@ -79,14 +79,14 @@ def target(path: str) -> Target:
 
 
 @dataclass
-class HttpTwin:
+class HttpFake:
     """Stands where the official `ApiClient` stands."""
 
-    twin: Stored
+    memory: Stored
     rights: set[Right] = field(default_factory=set)
     requests: list[tuple[str, str]] = field(default_factory=list)
     page: int = 500
-    configuration: Configuration = field(default_factory=lambda: Configuration(host="http://twin"))
+    configuration: Configuration = field(default_factory=lambda: Configuration(host="http://memory"))
 
     def update_params_for_auth(self, *_: Any) -> None:
         """Nobody has to log in."""
@@ -109,9 +109,9 @@ class HttpTwin:
 
     def _get(self, at: Target, query: Json, _: None) -> Json | None:
         if at.name or at.kind == "Namespace":
-            return self.twin.get(at.kind, at.namespace, at.name)
+            return self.memory.get(at.kind, at.namespace, at.name)
         chosen = [part for part in query.get("labelSelector", "").split(",") if part]
-        found = [body for body in self.twin.all(at.kind) if _chosen(body, at.namespace, chosen)]
+        found = [body for body in self.memory.all(at.kind) if _chosen(body, at.namespace, chosen)]
         begin = int(query.get("continue", 0))
         size = min(int(query["limit"]), self.page)
         more = {"continue": str(begin + size)} if begin + size < len(found) else {}
@@ -119,21 +119,21 @@ class HttpTwin:
 
     def _post(self, _at: Target, query: Json, body: Json) -> Json:
         if "dryRun" in query:
-            self.twin.check(body)
+            self.memory.check(body)
             return body
-        return self.twin.create(body)
+        return self.memory.create(body)
 
     def _put(self, at: Target, _query: Json, body: Json) -> Json:
         assert at.part == "status"
-        return self.twin.replace_status(body)
+        return self.memory.replace_status(body)
 
     def _patch(self, at: Target, _query: Json, body: Json) -> Json:
-        return self.twin.patch(at.kind, at.namespace, at.name, body)
+        return self.memory.patch(at.kind, at.namespace, at.name, body)
 
     def _delete(self, at: Target, _query: Json, body: Json) -> Json | None:
-        if self.twin.get(at.kind, at.namespace, at.name) is None:
+        if self.memory.get(at.kind, at.namespace, at.name) is None:
             return None
-        self.twin.delete(at.kind, at.namespace, at.name, body["preconditions"]["uid"], body.get("gracePeriodSeconds"))
+        self.memory.delete(at.kind, at.namespace, at.name, body["preconditions"]["uid"], body.get("gracePeriodSeconds"))
         return {}
 
 

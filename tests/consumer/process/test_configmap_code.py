@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.process import source
+from sluice_consumer.process import configmap_code
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +37,12 @@ def test_processes_of_the_driver_import_the_version_that_it_started_with(tmp_pat
     """Whatever the kubelet does to the files later."""
     environment = {"SLUICE_SOURCE": "orders-code", "PYTHONPATH": "/elsewhere"}
     folder = mounted(tmp_path / "source", "one", orders_code="import helper_code\nVERSION = helper_code.VERSION", helper_code="VERSION = 1")
-    source.take(environment, folder, tmp_path)
+    configmap_code.take(environment, folder, tmp_path)
     mounted(folder, "two", orders_code="VERSION = 2", helper_code="VERSION = 2")
     program = [sys.executable, "-c", "import orders_code; print(orders_code.VERSION)"]
     assert subprocess.check_output(program, env=os.environ | environment, text=True) == "1\n"
     assert environment["PYTHONPATH"].endswith(f"{os.pathsep}/elsewhere")
-    assert [path.name for path in source.modules(environment)] == ["helper_code.py", "orders_code.py"]
+    assert [path.name for path in configmap_code.modules(environment)] == ["helper_code.py", "orders_code.py"]
     assert sys.path[0] == str(tmp_path / "sluice-source")
 
 
@@ -52,12 +52,12 @@ def test_a_configmap_without_modules_is_refused_by_its_name(tmp_path: Path, file
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(Refused, match=r"pipeline\.source\.configMap: orders-code does not exist") as refused:
-        source.take({"SLUICE_SOURCE": "orders-code"}, tmp_path, tmp_path)
+        configmap_code.take({"SLUICE_SOURCE": "orders-code"}, tmp_path, tmp_path)
     assert refused.value.exit_code == 65
 
 
 def test_without_a_source_nothing_is_done(tmp_path: Path) -> None:
     """The image has the modules."""
     environment: dict[str, str] = {}
-    source.take(environment, tmp_path, tmp_path)
-    assert (environment, list(tmp_path.iterdir()), list(source.modules(environment))) == ({}, [], [])
+    configmap_code.take(environment, tmp_path, tmp_path)
+    assert (environment, list(tmp_path.iterdir()), list(configmap_code.modules(environment))) == ({}, [], [])

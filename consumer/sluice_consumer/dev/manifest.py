@@ -1,0 +1,116 @@
+"""A KinesisConsumer's manifest as `dev` runs it: what its driver would get, without what only a cluster or an account of AWS has.
+
+The operator makes a driver's configuration of a spec. Neither package may import the other. So this takes the parts that a driver gets as they stand,
+and leaves every judgement to the driver's own `config.parse`. `tests/contract/programs` compares it with the operator on the manifests of examples/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sluice_checkpoints.errors import Refused
+
+KIND = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer"}
+AS_IT_STANDS = ("batch", "onError", "drainTimeoutSeconds", "sparkConf")
+USED = {
+    "spec": {*AS_IT_STANDS, "stream", "pipeline"},
+    "spec.stream": {"name", "region", "probeShare"},
+    "spec.pipeline": {"entrypoint", "args", "env"},
+}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One manifest.
+
+    Attributes:
+        config: of the driver, without the checkpoint table and the addresses of services; judged by nobody yet.
+        environment: variables that the manifest gives a value.
+        unused: fields that `dev` does not use, as `spec.replicas`.
+    """
+
+    config: dict[str, Any]
+    environment: dict[str, str]
+    unused: tuple[str, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """As the API server gets it: JSON has no times, so they stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(path: Path) -> Manifest:
+    """Reads the one KinesisConsumer of a file, which may hold other resources.
+
+    Raises:
+        Refused: the file is not YAML, or holds none or several; or a part of the spec is no object.
+    """
+    try:
+        documents = json.loads(json.dumps(list(yaml.load_all(path.read_text(encoding="utf-8"), _Loader))))
+    except (OSError, TypeError, ValueError) as error:
+        raise Refused(f"--manifest {path}: {error}") from error
+    except yaml.YAMLError as error:
+        raise Refused(f"--manifest {path}: not YAML: {' '.join(str(error).split())}") from error
+    consumers = [found for found in documents if isinstance(found, dict) and all(found.get(key) == value for key, value in KIND.items())]
+    if len(consumers) != 1:
+        raise Refused(f"--manifest {path}: holds {len(consumers)} resources of kind {KIND['kind']} ({KIND['apiVersion']}); it must hold exactly one")
+    return of_resource(consumers[0])
+
+
+def of_resource(resource: Mapping[str, Any]) -> Manifest:
+    """What `dev` takes of a resource.
+
+    Raises:
+        Refused: a part of it is no object; the message names it.
+    """
+    spec = _part(resource, "spec")
+    pipeline, stream = _part(spec, "pipeline", "spec."), _part(spec, "stream", "spec.")
+    variables = pipeline.get("env") or []
+    if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
+        raise Refused("spec.pipeline.env: must be a list of objects with name and value")
+    config = {
+        "name": _part(resource, "metadata").get("name"),
+        "stream": {key: stream[key] for key in ("name", "region", "probeShare") if key in stream},
+        "pipeline": {key: pipeline[key] for key in ("entrypoint", "args") if key in pipeline},
+        **{key: spec[key] for key in AS_IT_STANDS if key in spec},
+    }
+    return Manifest(
+        config,
+        dict(_given(variables)),
+        (*_unused("spec", spec), *_unused("spec.stream", stream), *_unused("spec.pipeline", pipeline), *_asked(variables)),
+    )
+
+
+def _part(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:
+    found = of.get(name)
+    if not isinstance(found, dict):
+        raise Refused(f"{where}{name}: {'missing' if found is None else f'{found!r} is not an object'}")
+    return found
+
+
+def _given(variables: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    return ((str(each.get("name")), str(each["value"])) for each in variables if _is_plain(each))
+
+
+def _asked(variables: list[dict[str, Any]]) -> Iterator[str]:
+    return (f"spec.pipeline.env.{each.get('name')}" for each in variables if not _is_plain(each))
+
+
+def _is_plain(variable: Mapping[str, Any]) -> bool:
+    """Whether the manifest alone says what the value is: neither a Secret's, nor made of other variables."""
+    return isinstance(variable.get("value"), str) and "$(" not in variable["value"]
+
+
+def _unused(where: str, part: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{where}.{key}" for key in part if key not in USED[where])

@@ -1,0 +1,66 @@
+"""`sluice dev --manifest` and the operator read the same manifest: what runs on one machine is what a driver gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice_consumer.dev import manifest
+from sluice_lab import places
+from sluice_lab.examples.manifest import configuration
+
+EXAMPLES = sorted(path for path in places.REPO.glob("examples/*/*.yaml") if "kind: KinesisConsumer" in path.read_text())
+OF_A_CLUSTER = ("spark.master", "spark.app.id", "spark.authenticate", "spark.kubernetes.", "spark.driver.", "spark.executor.")
+
+
+def of_operator(path: Path) -> dict[str, object]:
+    """The driver's configuration, without Spark's settings of a cluster and the addresses of services."""
+    found = configuration(path, {})
+    return {**found, "sparkConf": {key: value for key, value in found["sparkConf"].items() if not key.startswith(OF_A_CLUSTER)}}
+
+
+WHOLE = """
+apiVersion: sluice.dev/v1alpha1
+kind: KinesisConsumer
+metadata: {name: orders, namespace: shop}
+spec:
+  stream: {name: orders, region: eu-west-1, probeShare: 0.5}
+  pipeline: {entrypoint: "orders:process", args: {path: /data, deep: {n: [1, 2.5, null, true]}}}
+  batch: {intervalSeconds: 7, maxRecordsPerShard: 500, maxBytesPerShard: 2097152, shardsPerTask: 4, maxSeconds: 60, maxSecondsMoving: 120}
+  onError: {attempts: 2, maxExcludedPerHour: 5, deadLetter: {path: "s3a://lake/letters"}}
+  drainTimeoutSeconds: 30
+  sparkConf: {spark.sql.shuffle.partitions: "8"}
+"""
+
+
+def test_there_are_examples() -> None:
+    """Else nothing is compared."""
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_dev_takes_what_the_operator_gives_to_a_driver(path: Path) -> None:
+    """Part by part; the operator adds defaults, and takes nothing away."""
+    compare(path)
+
+
+def test_dev_takes_every_field_that_it_uses(tmp_path: Path) -> None:
+    """Not only those of the examples."""
+    path = tmp_path / "consumer.yaml"
+    path.write_text(WHOLE)
+    assert manifest.read(path).unused == ()
+    assert manifest.read(path).config.keys() == {"name", "stream", "pipeline", *manifest.AS_IT_STANDS}
+    compare(path)
+
+
+def compare(path: Path) -> None:
+    """What `dev` takes of a manifest is what the operator makes of it."""
+    ours, theirs = manifest.read(path).config, of_operator(path)
+    assert ours["name"] == theirs["name"]
+    assert ours["pipeline"] == {key: value for key, value in theirs["pipeline"].items() if key in ours["pipeline"]}  # type: ignore[attr-defined]
+    assert ours.get("sparkConf", {}) == theirs["sparkConf"]
+    for part in ("stream", "batch", "onError"):
+        given, made = ours.get(part) or {}, theirs.get(part) or {}
+        assert given == {key: made[key] for key in given}, part  # type: ignore[index]
+    assert ours.get("drainTimeoutSeconds", theirs["drainTimeoutSeconds"]) == theirs["drainTimeoutSeconds"]
