@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.errors import Fenced
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch
 from sluice_checkpoints.protocol.rows import CONSUMER, ENDED_PREFIX, SHARD_PREFIX, Item, ShardRow
@@ -122,25 +122,28 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
     return EndedShards.from_item(result.refused[1] or {})
 
 
-def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> None:
-    """Deletes rows of shards that were folded before; all of them, or none. One that is gone already is no matter.
+def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
+    """Deletes rows of shards that were folded before. One that is gone already is no matter.
 
     Condition: the lease is this epoch's, and every row is at END and as it was read.
 
+    Returns:
+        Ids of the rows that stay, for they are others now; almost always none.
+
     Raises:
-        Fenced: a later epoch took over. ProtocolViolation: a row is another one now.
+        Fenced: a later epoch took over.
     """
-    left = list(rows)
+    left, changed = list(rows), frozenset[str]()
     while left:
         result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in left)])
         if result.applied:
-            return
+            break
         if 0 in result.refused:
             raise _fenced(epoch)
         found = {left[i - 1].id: item for i, item in result.refused.items()}
-        if changed := sorted(shard for shard, item in found.items() if item is not None):
-            raise ProtocolViolation(f"rows of {', '.join(changed[:10])} in {store.table.name} were changed though their shards are over")
+        changed |= {shard for shard, item in found.items() if item is not None}
         left = [row for row in left if row.id not in found]
+    return changed
 
 
 def _mine(epoch: Epoch) -> Check:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.errors import AccessDenied, Fenced, ProtocolViolation, SluiceError
+from sluice_checkpoints.errors import AccessDenied, Fenced, SluiceError
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol import folding
 from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis
@@ -90,7 +91,7 @@ def _has_begun(view: TableView, row: ShardRow) -> bool:
     return row.committed_position(view.committed) != TRIM_HORIZON or (row.batch <= view.committed and row.read_to > 0)
 
 
-def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.group) -> list[list[ShardRow]]:
+def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.group, changed: AbstractSet[str] = frozenset()) -> list[list[ShardRow]]:
     """Rows of folded shards that may be deleted, in transactions to be made one after the other: parents first.
 
     So no row at END ever names a child that has lost its row: an older version would give it a new one. A row that may not be deleted, and those that
@@ -100,9 +101,10 @@ def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.gro
         view: what the epoch knows, right after an audit.
         expired_millis: what was read up to then has left the stream, and its margin is over.
         group: as many in a transaction.
+        changed: shards whose rows stay, for somebody changed them.
     """
     rows = _apart(view)
-    folded = (row for row in rows.over.values() if row.id in rows.folded)
+    folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed)
     leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
     return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
 
@@ -166,6 +168,7 @@ class Folder:
         self._denied = False
         self._found: list[ShardRow] = []
         self._leaving: list[list[ShardRow]] = []
+        self._changed = frozenset[str]()
         self._rests = 0
         self._ends = 0.0
 
@@ -173,7 +176,7 @@ class Folder:
         """Deletes rows of shards that were folded in an earlier turn, then folds more. To be called right after an audit.
 
         Raises:
-            Fenced: a later epoch took over. ProtocolViolation: a row is not as it was read.
+            Fenced: a later epoch took over.
         """
         self._rests -= 1
         if self._denied or self._rests > 0:
@@ -182,14 +185,14 @@ class Folder:
         try:
             self._delete()
             self._fold()
-        except (Fenced, ProtocolViolation):
+        except Fenced:
             raise
         except SluiceError as error:
             self._gives_up(error)
 
     def _gives_up(self, error: SluiceError) -> None:
         """For the life of this driver if its role lacks the permission; else for an hour."""
-        name = self._ports.store.table.name
+        name = self._name
         if isinstance(error, AccessDenied):
             self._denied = True
             log.warning("rows of ended shards stay in table %s: %s. To have them folded, grant the driver dynamodb:DeleteItem", name, error)
@@ -199,16 +202,23 @@ class Folder:
 
     def _delete(self) -> None:
         if not self._leaving and self._rows.folded.keys() & self._rows.over.keys():
-            self._leaving = deletable(self._consumer.view, self._expired_millis, self._limits.group)
+            self._leaving = deletable(self._consumer.view, self._expired_millis, self._limits.group, self._changed)
         for part in self._leaving[: self._limits.writes]:
             if self._is_over:
                 return
-            if not all(_is_still_away(self._consumer.view, row) for row in part):
-                self._leaving = []  # and with it go those that come after it
+            if not (all(_is_still_away(self._consumer.view, row) for row in part) and self._deletes(part)):
+                self._leaving = []  # what comes after a row that stays has to stay
                 return
-            folding.delete(self._ports.store, self._consumer.epoch, part)
-            self._plans_from(self._rows.without({row.id for row in part}))
             self._leaving = self._leaving[1:]
+
+    def _deletes(self, part: list[ShardRow]) -> bool:
+        """Whether all these rows are gone."""
+        changed = folding.delete(self._ports.store, self._consumer.epoch, part)
+        self._plans_from(self._rows.without({row.id for row in part} - changed))
+        if changed:
+            self._changed |= changed
+            log.warning("rows of %s in table %s stay: their shards are over, and somebody changed them", ", ".join(sorted(changed)[:10]), self._name)
+        return not changed
 
     def _fold(self) -> None:
         limits = self._limits
@@ -232,6 +242,10 @@ class Folder:
     @property
     def _is_over(self) -> bool:
         return self._ports.stops() or self._ports.clock() >= self._ends
+
+    @property
+    def _name(self) -> str:
+        return self._ports.store.table.name
 
     @property
     def _rows(self) -> ShardRows:

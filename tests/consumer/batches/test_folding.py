@@ -12,7 +12,7 @@ from consuming import S0, S1, S2, Bench, Engine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.errors import AccessDenied, Fenced, ProtocolViolation, Refused, ServiceUnavailable, SluiceError
+from sluice_checkpoints.errors import AccessDenied, Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child, ShardRow
@@ -179,10 +179,10 @@ class Counted(MemoryTable):
         """See `Table`."""
         deletes = [member for member in members if isinstance(member, Delete)]
         ids = [member for member in members if member.key.startswith("ended/")]
-        if self.error and ((deletes and self.step == "delete") or (ids and self.step == "fold")):
-            raise self.error
         if deletes or ids:
             self.each()
+        if self.error and ((deletes and self.step == "delete") or (ids and self.step == "fold")):
+            raise self.error
         if deletes:
             self.deletes.append(len(deletes))
         if ids:
@@ -366,15 +366,53 @@ def test_a_later_epoch_ends_it() -> None:
     assert not bench.store.contents().folded
 
 
-def test_a_row_that_somebody_changed_by_hand_ends_it() -> None:
-    """It is not deleted; the next epoch reads it."""
+def test_a_row_that_somebody_changed_by_hand_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """It is named once. The next epoch reads it."""
     bench, consumer = beside(5)
     folder = folding(consumer, ALL)
     turns(consumer, folder)
     bench.table.rows["shard/old-00003"]["end"] = {"at": "AFTER", "sequence": "1"}
-    with pytest.raises(ProtocolViolation, match="old-00003"):
-        turns(consumer, folder)
+    with caplog.at_level(logging.WARNING):
+        turns(consumer, folder, 3)
+    (record,) = caplog.records
+    assert "old-00003" in record.getMessage()
+    assert set(bench.store.shards()) == {"old-00003", S0}
     assert bench.begin().view.rows["old-00003"].end == Position.after("1")
+
+
+def test_parents_go_first_though_a_transaction_fails() -> None:
+    """At no moment a row at END names a child that has none."""
+    bench, consumer = beside(0, table := Counted())
+    names = ["a", "b", "c", "d"]
+    for shard, parent, child in zip(names, ["", *names], [*names[1:], ""], strict=False):
+        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
+        bench.table.rows[row.key] = row.to_item()
+    consumer = bench.begin()
+    folder = folding(consumer, FoldLimits(least=1, rests=0))
+    turns(consumer, folder)
+
+    def each() -> None:
+        rows = bench.store.shards()
+        assert not [child.id for row in rows.values() for child in row.children or () if child.id not in rows]
+        table.error, table.step = (ServiceUnavailable("no answer"), "delete") if len(rows) == 4 and not table.error else (None, "")
+
+    table.each = each
+    turns(consumer, folder, 2)
+    assert set(bench.store.shards()) == {S0}
+
+
+def test_what_comes_after_a_row_that_somebody_changed_stays() -> None:
+    """Its parent's row may name it."""
+    bench, consumer = beside(0)
+    for shard, parent, child in (("a", "", "b"), ("b", "a", "c"), ("c", "b", ""), ("d", "", "")):
+        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
+        bench.table.rows[row.key] = row.to_item()
+    consumer = bench.begin()
+    folder = folding(consumer, ALL)
+    turns(consumer, folder)
+    bench.table.rows["shard/b"]["batch"] = 2
+    turns(consumer, folder, 3)
+    assert set(bench.store.shards()) == {"b", "c", S0}
 
 
 def test_a_real_lineage_folds_away() -> None:

@@ -169,7 +169,7 @@ def folds_at_once(patch: Patch) -> None:
 def deletes_children_first(patch: Patch) -> None:
     """A row at END names a child that has lost its row: an older version gives it a new one."""
 
-    def deletable(view: TableView, _expired: int, _group: int) -> list[list[ShardRow]]:
+    def deletable(view: TableView, _expired: int, *_: object) -> list[list[ShardRow]]:
         rows = folding._apart(view)
         return [[row] for row in sorted(rows.over.values(), key=lambda row: row.id, reverse=True) if row.id in rows.folded][:1]
 
