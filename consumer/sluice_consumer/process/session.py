@@ -249,7 +249,7 @@ class Session:
 
     def folder(self, stops: Callable[[], bool]) -> Folder:
         """Folds rows of shards that are over, between two batches; whether the driver `stops` is asked before each transaction."""
-        store = wiring.folding_store(self._config, self._calls.tally.listener(DYNAMODB))
+        store = wiring.folding_store(self._config, self._calls.requests.listener(DYNAMODB))
         return Folder(self.consumer, FoldPorts(store, time.monotonic, stops))
 
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
