@@ -83,6 +83,15 @@ def test_links_lead_somewhere(name: str) -> None:
             assert anchor in {slug(heading) for heading in HEADING.findall(target.read_text())}, (document, anchor)
 
 
+@pytest.mark.parametrize("name", [name for name in TRACKED if name.endswith(".md")])
+def test_a_row_of_a_table_has_as_many_cells_as_its_head(name: str) -> None:
+    """A cell that is lost moves what follows it under another head."""
+    text = re.sub(r"```.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
+    for rows in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        bars = [len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row))) for row in rows.splitlines()]
+        assert set(bars) == {bars[0]}, rows.splitlines()[next(index for index, bar in enumerate(bars) if bar != bars[0])]
+
+
 @pytest.mark.parametrize("name", [name for name in TRACKED if name.endswith(".md") and name != "CHANGELOG.md"])
 def test_files_that_are_named_exist(name: str) -> None:
     """In documents; a `*` stands for several, and so does the name `X` of what would be new."""

@@ -44,7 +44,7 @@ CATCHING_UP: Mapping[str, dict[str, Any]] = {**QUICK, SLUICE: {"intervalSeconds"
 
 Figures = dict[str, float]
 SETTINGS: Mapping[str, str] = {
-    "stream": f"{SHARDS} shards, {RATE} records of {SIZE} B a second and shard, read by both at once",
+    "stream": f"{SHARDS} shards, {RATE} records of {SIZE} B a second and shard, read by both at once but for the quick tip",
     "reshard": f"a split, and a merge {BETWEEN:g} s later",
     "KCL": f"{kcl_jars.version()}, one worker, polling from TRIM_HORIZON, a checkpoint at the end of each call, no metrics, else its defaults",
     "defaults": "Sluice intervalSeconds 5, leaseDurationSeconds 20, KCL idleTimeBetweenReadsInMillis 1500, failoverTimeMillis 10000",

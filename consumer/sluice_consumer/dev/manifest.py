@@ -6,8 +6,8 @@ and leaves every judgement to the driver's own `config.parse`. `tests/contract/p
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from typing import Any
 import yaml
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.dev import kubectl_yaml
 
+VARIABLE = re.compile(r"[^=\0]+")
 KIND = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer"}
 AS_IT_STANDS = ("batch", "onError", "drainTimeoutSeconds", "sparkConf")
 USED = {
@@ -40,32 +42,28 @@ class Manifest:
     unused: tuple[str, ...]
 
 
-class _Loader(yaml.SafeLoader):
-    """As the API server gets it: JSON has no times, so they stay text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def read(path: Path) -> Manifest:
-    """Reads the one KinesisConsumer of a file, which may hold other resources.
+    """Reads the one KinesisConsumer of a file, which may hold other resources, one by one or in a List.
 
     Raises:
         Refused: the file is not YAML, or holds none or several; or a part of the spec is no object.
     """
     try:
-        documents = json.loads(json.dumps(list(yaml.load_all(path.read_text(encoding="utf-8"), _Loader))))
-    except (OSError, TypeError, ValueError) as error:
+        documents = kubectl_yaml.documents(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
         raise Refused(f"--manifest {path}: {error}") from error
     except yaml.YAMLError as error:
         raise Refused(f"--manifest {path}: not YAML: {' '.join(str(error).split())}") from error
-    consumers = [found for found in documents if isinstance(found, dict) and all(found.get(key) == value for key, value in KIND.items())]
+    consumers = [found for found in _resources(documents) if all(found.get(key) == value for key, value in KIND.items())]
     if len(consumers) != 1:
         raise Refused(f"--manifest {path}: holds {len(consumers)} resources of kind {KIND['kind']} ({KIND['apiVersion']}); it must hold exactly one")
     return of_resource(consumers[0])
+
+
+def _resources(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for found in documents:
+        if isinstance(found, dict):
+            yield from _resources(found["items"]) if isinstance(found.get("items"), list) else (found,)
 
 
 def of_resource(resource: Mapping[str, Any]) -> Manifest:
@@ -77,8 +75,10 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     spec = _part(resource, "spec")
     pipeline, stream = _part(spec, "pipeline", "spec."), _part(spec, "stream", "spec.")
     variables = pipeline.get("env") or []
-    if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
-        raise Refused("spec.pipeline.env: must be a list of objects with name and value")
+    if not isinstance(variables, list) or not all(isinstance(each, dict) and VARIABLE.fullmatch(str(each.get("name", ""))) for each in variables):
+        raise Refused("spec.pipeline.env: must be a list of objects with name and value; a name has no `=`")
+    if any("\0" in str(each.get("value")) for each in variables):
+        raise Refused("spec.pipeline.env: a value holds a zero byte")
     config = {
         "name": _part(resource, "metadata").get("name"),
         "stream": {key: stream[key] for key in ("name", "region", "probeShare") if key in stream},

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer import config as configs
 from sluice_consumer import embedded
 from sluice_consumer.config import Config
@@ -34,7 +36,7 @@ from sluice_consumer.spark import features, spark_logs
 from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.local_session import session_with
 
-MASTER = "local[2]"
+MASTER, LOOPBACK = "local[2]", "127.0.0.1,localhost"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class DevSession:
         os.environ.update(self._options.environment)
         os.environ.update(CREDENTIALS | {"AWS_DEFAULT_REGION": self._config.stream.region})
         os.environ.setdefault(ENCODING, "json")
+        for name in ("NO_PROXY", "no_proxy"):  # records for the emulator stay on this machine, whatever proxy the manifest names
+            os.environ[name] = ",".join(filter(None, (os.environ.get(name), LOOPBACK)))
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
             os.environ.pop(name, None)
 
@@ -114,8 +118,11 @@ class DevSession:
 
     def _feed(self, endpoint: str) -> None:
         stream = self._config.stream
-        client = boto3.client("kinesis", endpoint_url=endpoint, region_name=stream.region)
-        client.create_stream(StreamName=stream.name, ShardCount=self._options.shards)
+        try:
+            client = boto3.client("kinesis", endpoint_url=endpoint, region_name=stream.region)
+            client.create_stream(StreamName=stream.name, ShardCount=self._options.shards)
+        except (BotoCoreError, ClientError) as error:
+            raise Refused(f"stream: {stream.name} in {stream.region!r} cannot be created on the emulator: {error}") from error
         Feeder(client, stream.name, self._say).start(self._options.file)
         source = self._options.file or "what you type"
         self._say(f"each line of {source} is a record of stream {stream.name} ({endpoint})")

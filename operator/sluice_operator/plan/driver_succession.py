@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.plan.finalizers import taken_off_by
-from sluice_operator.plan.record import FORCED
+from sluice_operator.plan.record import DISRUPTIONS, FORCED
 from sluice_operator.plan.running import UNHEARD
 from sluice_operator.state.actions import Action, CreateDriver, DeletePod
 from sluice_operator.state.status import DriverStatus, Leaving, Phase
@@ -68,11 +68,11 @@ def await_executors(view: View) -> Step | None:
     step, end, restarts = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit, view.status.restarts
     if end is None or end.reason == "Drained":
         return step
-    if restarts.next_at is None:
-        return replace(step, phase=Phase.STARTING)
-    if restarts.reason is None or step.reason in LATER:
-        return replace(step, phase=Phase.BACKING_OFF)
-    return replace(step, phase=Phase.BACKING_OFF, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}")
+    step = replace(step, phase=Phase.STARTING if restarts.next_at is None else Phase.BACKING_OFF)
+    failed = (restarts.reason, restarts.message) == (end.reason, end.message) and end.reason not in DISRUPTIONS
+    if restarts.reason is None or step.reason in LATER or not (failed or restarts.next_at):
+        return step
+    return replace(step, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}")
 
 
 def confirm(view: View) -> Step | None:

@@ -76,7 +76,7 @@ def note_end(view: View) -> Status:
 def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     """Counts and pause after an end that the operator did not ask for. An end that it asked for changes no count."""
     patience = view.patience
-    lasted = end.at - driver.started_at if driver.started_at else timedelta()
+    lasted = min(end.at, view.now) - driver.started_at if driver.started_at else timedelta()  # two clocks: the shorter time counts
     stable = lasted >= timedelta(seconds=patience.reset_after_seconds)
     before = RestartStatus() if stable else view.status.restarts
     if driver.stopping:
@@ -87,9 +87,9 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     else:
         refused = driver.spec_hash if end.code == REFUSED else None
         failures, after = before.count, replace(before, count=_one_more(before.count), refused=refused)
-    worked = lasted >= timedelta(seconds=patience.backoff_seconds)
-    if stable or (end.reason in DISRUPTIONS and worked):
-        return replace(after, next_at=None)  # a first failure, or the pod was taken away: nothing is repeated yet
+    worked = lasted >= timedelta(seconds=patience.backoff_seconds)  # so one start in that time needs no pause
+    if worked and (stable or end.reason in DISRUPTIONS):
+        return replace(after, next_at=None)
     return replace(after, next_at=view.now + patience.pause(failures))
 
 

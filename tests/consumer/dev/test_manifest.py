@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.dev import manifest, program
 from sluice_consumer.dev.program import CommandLine
-from sluice_consumer.dev.session import DevOptions
+from sluice_consumer.dev.session import DevOptions, DevSession
 
 CONSUMER = """
 apiVersion: sluice.dev/v1alpha1
@@ -83,6 +85,23 @@ def test_the_one_consumer_of_a_file_with_other_resources_is_found(tmp_path: Path
     assert given(tmp_path, more + CONSUMER).config["name"] == "shop-orders"
 
 
+def test_the_one_consumer_of_a_list_is_found(tmp_path: Path) -> None:
+    """As `kubectl get -o yaml` prints several."""
+    items = "\n".join(f"  {line}" for line in CONSUMER.strip().splitlines())
+    text = f"apiVersion: v1\nkind: List\nitems:\n- {items.strip()}\n"
+    assert given(tmp_path, text).config["name"] == "shop-orders"
+
+
+def test_a_proxy_of_the_manifest_does_not_get_what_the_emulator_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records stay on this machine."""
+    monkeypatch.setattr(os, "environ", {})
+    text = CONSUMER.replace("{name: SHOP, value: berlin}", '{name: http_proxy, value: "http://proxy.example:3128"}')
+    options = given(tmp_path, text)
+    DevSession(options, Console())._set_environment()
+    assert os.environ["http_proxy"] == "http://proxy.example:3128"
+    assert {os.environ[name] for name in ("no_proxy", "NO_PROXY")} == {"127.0.0.1,localhost"}
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -94,6 +113,9 @@ def test_the_one_consumer_of_a_file_with_other_resources_is_found(tmp_path: Path
         (CONSUMER.replace("{path: s3a://lake/orders, since: 2026-11-24T00:00:00Z}", "[1]"), "spec.pipeline.args: .1. is not an object"),
         (CONSUMER.replace("  batch: {intervalSeconds: 60, maxRecordsPerShard: 500}", "  batch: 5"), "spec.batch: 5 is not an object"),
         (CONSUMER.replace("    env:", "    env: 1\n    other:"), "spec.pipeline.env: must be a list"),
+        (CONSUMER.replace("{name: SHOP, value: berlin}", '{name: "A=B", value: x}'), "spec.pipeline.env: .* a name has no `=`"),
+        (CONSUMER.replace("{name: SHOP, value: berlin}", "{value: x}"), "spec.pipeline.env: must be a list of objects with name"),
+        (CONSUMER.replace("value: berlin", 'value: "a\\0b"'), "spec.pipeline.env: a value holds a zero byte"),
     ],
 )
 def test_a_manifest_that_cannot_be_read_is_refused_by_its_field(tmp_path: Path, text: str, told: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -146,6 +147,31 @@ def test_a_driver_that_fails_after_a_long_time_is_followed_at_once_and_the_next_
         pauses.append((world.now - ended).total_seconds())
         assert world.run(60, until=lambda: ready(world))
     assert pauses == pytest.approx([0, 20], abs=3)
+
+
+@pytest.mark.parametrize("minutes", [-20, -11, 0, 11], ids=lambda minutes: f"the operator's clock {minutes} minutes ahead")
+@pytest.mark.parametrize("restart", [{}, {"resetAfterSeconds": 1}], ids=["defaults", "a driver is stable after a second"])
+def test_a_driver_that_fails_at_its_start_is_never_followed_without_a_pause(minutes: int, restart: Json) -> None:
+    """How long it ran is the time between two clocks. An attempt in `backoffSeconds`, at most."""
+    world = SimulatedCluster()
+    world.ahead = timedelta(minutes=minutes)
+    world.place.table("sluice_default_orders").owner = "test/orders"
+    world.apply({**SPEC, "restart": restart})
+    world.run(600)
+    assert 2 <= world.status["driver"]["attempt"] <= 600 / RestartSpec().backoff_seconds
+
+
+def test_while_executors_of_a_driver_leave_that_failed_after_a_long_time_the_resource_says_why_it_failed() -> None:
+    """The next driver needs no pause, and waits for them."""
+    world = started()
+    world.run(RestartSpec().reset_after_seconds)
+    beside = world.drivers()[0]["spec"]["nodeName"]
+    world.nodes.lose(next(node for pod in world.executors() if (node := pod["spec"]["nodeName"]) != beside), "cut")
+    world.habits.exits = [1]
+    assert world.run(30, until=lambda: world.condition("Ready").get("reason") == "Failed")
+    world.run(5)
+    assert (world.status["phase"], world.condition("Ready")["reason"]) == ("Starting", "Failed")
+    assert "waiting until" in world.condition("Ready")["message"]
 
 
 def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
