@@ -6,6 +6,7 @@ Conflicts, throttling and lost connections are retried with jitter until the tim
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,11 +57,13 @@ class Endpoint:
         region: AWS region.
         url: another address than AWS's own, for emulators and private endpoints.
         timeout: seconds for connecting, and again for reading.
+        whole: seconds for all of a call, also where its reply comes byte by byte. Only `dynamodb.http` knows it, and only without a proxy.
     """
 
     region: str
     url: str | None = None
     timeout: float = 10.0
+    whole: float = math.inf
 
 
 def client(endpoint: Endpoint, connections: int = CONNECTIONS) -> Api:

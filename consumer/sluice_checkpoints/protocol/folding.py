@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_checkpoints.errors import Fenced
+from sluice_checkpoints.errors import Fenced, ServiceUnavailable
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch
 from sluice_checkpoints.protocol.rows import CONSUMER, ENDED_PREFIX, SHARD_PREFIX, Item, ShardRow
@@ -42,8 +42,15 @@ class EndedShards:
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> EndedShards:
-        """Reads the stored form."""
-        return EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})), item.get("at", 0))
+        """Reads the stored form.
+
+        Raises:
+            TypeError: an id or a note is no text.
+        """
+        ended = EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})), item.get("at", 0))
+        if strange := [value for value in (*ended.shards, *ended.notes.values()) if type(value) is not str]:
+            raise TypeError(f"{strange[0]!r} is neither the id of a shard nor a note")
+        return ended
 
     @staticmethod
     def of(rows: Iterable[ShardRow], at: int) -> EndedShards:
@@ -119,7 +126,10 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
         return ended
     if 0 in result.refused:
         raise _fenced(epoch)
-    return EndedShards.from_item(result.refused[1] or {})
+    found = result.refused[1] or store.table.get(ended.key)
+    if found is None:
+        raise ServiceUnavailable(f"table {store.table.name} says that there is a row {ended.key}, and then that there is none")
+    return EndedShards.from_item(found)
 
 
 def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
@@ -131,19 +141,22 @@ def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozens
         Ids of the rows that stay, for they are others now; almost always none.
 
     Raises:
-        Fenced: a later epoch took over.
+        Fenced: a later epoch took over. ServiceUnavailable: rows were refused that were not refused before.
     """
-    left, changed = list(rows), frozenset[str]()
-    while left:
-        result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in left)])
-        if result.applied:
-            break
-        if 0 in result.refused:
-            raise _fenced(epoch)
-        found = {left[i - 1].id: item for i, item in result.refused.items()}
-        changed |= {shard for shard, item in found.items() if item is not None}
-        left = [row for row in left if row.id not in found]
-    return changed
+    refused = _refused(store, epoch, rows)
+    left = [row for row in rows if row.id not in refused]
+    if refused and left and (again := _refused(store, epoch, left)):
+        raise ServiceUnavailable(f"table {store.table.name} refuses to delete one row after the other, {', '.join(sorted(again)[:3])} now")
+    left_there = store.table.batch_get([SHARD_PREFIX + shard for shard in sorted(refused)]) if refused else ()
+    return frozenset(key.removeprefix(SHARD_PREFIX) for key in left_there)
+
+
+def _refused(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> set[str]:
+    """Deletes all of these rows, or none; the shards of those that are not as they were read."""
+    result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in rows)])
+    if 0 in result.refused:
+        raise _fenced(epoch)
+    return {rows[i - 1].id for i in result.refused}
 
 
 def _mine(epoch: Epoch) -> Check:

@@ -61,13 +61,18 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
         view: what the epoch knows, right after an audit.
         least: nothing is looked for where it is certain that there are fewer.
     """
-    rows, filled = _apart(view), view.filled
+    rows = _apart(view)
     unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
-    if filled is None or len(unlisted) < least:
+    if view.filled is None or len(unlisted) < least:
         return []
     asked = _asked(view)
-    found = (row for row in unlisted if row.batch < filled and not (row.id in asked and earliest_arrival_millis([row])))
+    found = (row for row in unlisted if _is_past(view, row) and not (row.id in asked and earliest_arrival_millis([row])))
     return sorted(found, key=lambda row: (row.read_to, row.id))
+
+
+def _is_past(view: TableView, row: ShardRow) -> bool:
+    """Whether a later batch contained shards: then nobody asks any more what this one contained. An older version may have read a shard again."""
+    return view.filled is not None and row.batch < view.filled
 
 
 def _apart(view: TableView) -> ShardRows:
@@ -104,7 +109,7 @@ def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.gro
         changed: shards whose rows stay, for somebody changed them.
     """
     rows = _apart(view)
-    folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed)
+    folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed and _is_past(view, row))
     leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
     return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
 

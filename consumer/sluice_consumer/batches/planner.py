@@ -226,8 +226,13 @@ def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
 
 
 def unread_since(view: TableView, millis: int) -> bool:
-    """Whether an open shard was not read after a time, as far as is known of it: up to when it was read, or from when on it is to be read."""
-    return any(0 < (row.read_to or row.end.millis or 0) <= millis for row in view.opened)
+    """Whether an open shard was not read after a time, as far as is known of it; children that have no row yet are such shards, too."""
+    return any(0 < _unread_from(view, row) <= millis for row in (*view.opened, *missing_children(view, 0)))
+
+
+def _unread_from(view: TableView, row: ShardRow) -> int:
+    """From when on records of a shard may be unread: when it or its parents were read last, or from when on it is to be read. 0: nothing is known."""
+    return row.read_to or row.end.millis or earliest_arrival_millis(view.rows[parent] for parent in row.parents if parent in view.rows)
 
 
 def waits_for_number(view: TableView) -> bool:

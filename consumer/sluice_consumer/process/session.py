@@ -150,16 +150,17 @@ class Session:
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
             fold=self.folder(self._drain.is_set).turn,
-            watched=self._watched,
+            watched=lambda plan: self._watched(engine, plan),
         )
         self._report(ReportPhase.RUNNING)
         with self._watch.started():
             Loop(self.consumer, self._watch, rhythm, self._drain, isolator).run()
 
     @contextlib.contextmanager
-    def _watched(self, plan: BatchPlan) -> Iterator[None]:
-        """A batch from its begin to its end: reported, and watched."""
+    def _watched(self, engine: ReadSettings, plan: BatchPlan) -> Iterator[None]:
+        """A batch from its begin to its end: reported, and watched. Its tasks know the retention that the last audit found."""
         assert self._watch is not None  # noqa: S101 - loop() set it
+        engine.identity = self.consumer.identity or engine.identity
         self._open = plan.number
         self._reporter.update(lambda report: replace(report, open_batch=plan.number))
         with self._watch.batch(plan):

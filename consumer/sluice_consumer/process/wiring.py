@@ -18,7 +18,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.config import Config, StreamConfig
 
-FOLDING_SECONDS = 1.0  # in which tries of a fold begin; connecting and reading have as long each
+FOLDING_SECONDS = 1.0  # in which tries of a fold begin; connecting and reading have as long each, and no try has more than both
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def beating_store(config: Config) -> CheckpointStore:
 
 def folding_store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
     """The same table for folding, between two batches: an answer within three seconds, or none (docs/protocol.md, "Folded shards")."""
-    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=FOLDING_SECONDS)
+    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=FOLDING_SECONDS, whole=2 * FOLDING_SECONDS)
     patience = Patience(limit=FOLDING_SECONDS, cap=FOLDING_SECONDS / 4, listener=listener)
     return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), patience))
 

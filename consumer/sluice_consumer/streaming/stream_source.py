@@ -163,6 +163,7 @@ class Source:
         if plan is None:
             return None
         cores = self._spark.sparkContext.defaultParallelism
+        self.identity = self._work.consumer.identity or self.identity  # the last audit may have found another retention
         return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores).to_json()
 
     def _report_progress(self, committed: Committed | None) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from consuming import S0, S1, Bench
+from consuming import S0, S1, Bench, Engine
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
 from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import Range, TaskAttempt
-from sluice_consumer.batches import planner
-from sluice_consumer.batches.consumer import check_identity
+from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.consumer import Consumer, check_identity
+from sluice_consumer.config import StartConfig
 
 
 @pytest.mark.parametrize(
@@ -174,6 +176,71 @@ def test_a_retention_that_is_raised_is_kept_once_all_was_read() -> None:
     heir = bench.begin()
     assert heir.identity is not None
     assert (kept(bench), heir.identity.shorter_millis, heir.identify().shorter_millis) == (WEEK, 0, 0)
+
+
+CHILD_ROWS = ["planned with their parent", "listed by an audit while it was open", "made when it had ended", "not made yet"]
+
+
+@pytest.mark.parametrize("made", CHILD_ROWS)
+def test_a_retention_that_is_raised_is_not_kept_while_children_are_unread(made: str) -> None:
+    """Only their parent's row says since when: it was read to its end two days ago. They have not begun, and no other shard is open."""
+    bench = Bench()
+    if made == "planned with their parent":
+        bench = _planned_with_its_children()
+    consumer = bench.begin()
+    if S1 not in bench.stream.shards:
+        bench.stream.split(S0)
+    if made == "listed by an audit while it was open":
+        consumer.audit()
+    _read_to_end(bench, consumer)
+    if made == "made when it had ended":
+        consumer.plan()
+    assert (S1 in bench.store.shards()) == (made != "not made yet")
+    bench.now += 2 * DAY
+    bench.stream.retention_millis = WEEK
+    heir = bench.take()
+    if made == "not made yet":  # a machine of the service that has not heard of the split answers
+        whole = bench.stream.list_shards()
+        heir.catalog = _Late(bench.stream, replace(whole, shards=tuple(shard for shard in whole.shards if shard.id == S0)))
+    heir.begin()
+    assert kept(bench) == DAY
+    assert heir.identity is not None
+    assert heir.identity.shorter_millis == DAY
+    heir.plan()
+    read_up_to(bench, bench.now)
+    bench.begin()
+    assert kept(bench) == WEEK
+
+
+class _Late:
+    """A catalog whose listing is an old one."""
+
+    def __init__(self, stream: Any, listed: Any) -> None:
+        self._stream, self._listed = stream, listed
+
+    def describe(self) -> Any:
+        return self._stream.describe()
+
+    def list_shards(self) -> Any:
+        return self._listed
+
+
+def _planned_with_its_children() -> Bench:
+    """The consumer begins when the shard had been split already."""
+    bench = Bench()
+    bench.stream.split(S0)
+    bench.table.rows.clear()
+    bootstrap.prepare(bench.store, bootstrap.Seed("p", "id", bench.stream.describe(), bench.stream.list_shards()), StartConfig())
+    return bench
+
+
+def _read_to_end(bench: Bench, consumer: Consumer) -> None:
+    """The shard is read to its end now, and that is committed; the driver dies before it plans again."""
+    plan = consumer.plan()
+    assert plan is not None
+    children = bench.stream.list_shards().children_of(S0)
+    ended = Range(S0, plan.rows[0].end, END, "1", 1, children=children, read_to=bench.now)
+    consumer.run(plan, Engine(lambda _: bench.store.bind(consumer.epoch, plan.number, ended, TaskAttempt("k", 1))))
 
 
 def test_a_table_without_a_retention_gets_the_present_one() -> None:

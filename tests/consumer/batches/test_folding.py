@@ -129,6 +129,23 @@ def test_a_row_whose_shard_is_listed_again_stays() -> None:
     assert deleted(OLD, CHILD, folded="old", listed="old child") == []
 
 
+@pytest.mark.parametrize("filled", [None, 2, 5])
+def test_a_row_is_deleted_once_a_later_batch_contained_shards(filled: int | None) -> None:
+    """An older version may have read the shard again: in the last batch, say, or in one after which only rows tell which was the last."""
+    again = replace(OLD, batch=filled or 5)
+    assert deleted(again, CHILD, folded="old", filled=filled) == []
+    assert deleted(again, CHILD, folded="old", filled=(filled or 5) + 1) == [["old"]]
+
+
+def test_a_directory_that_lacks_the_batch_of_a_row_that_was_read_again_is_refused() -> None:
+    """By that row alone: the others take part in an open batch. No turn deletes it."""
+    again, child = replace(OLD, batch=5, read_to=NOW - 2 * DAY), replace(CHILD, start=Position.after("5"), batch=6)
+    seen = view(again, child, listed="child", folded="old", filled=None)
+    with pytest.raises(Refused):
+        offsets.seen_less(seen, Offset("c", 4))
+    assert deletable(seen, NOW - DAY) == []
+
+
 def test_those_go_first_that_were_read_longest_ago() -> None:
     """Parents mostly before their children."""
     rows = [ended("a", read_to=LONG_AGO), ended("b", read_to=LONG_AGO - 2), ended("c", read_to=LONG_AGO - 1), read("open")]

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from stored_rows import CONSUMER_ROW, EPOCH, LATER, ROW, A, B
 
-from sluice_checkpoints.errors import Fenced
+from sluice_checkpoints.errors import Fenced, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.folding import EndedShards, TableShards, delete, fold
 from sluice_checkpoints.protocol.rows import ENDED_PREFIX, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
-from sluice_checkpoints.protocol.table import Put, Table
+from sluice_checkpoints.protocol.table import Member, Put, Table, Transaction
 
 C = "shardId-000000000002"
 AT = 1_700_000_000_000
@@ -96,6 +96,49 @@ def test_a_row_that_is_gone_already_is_no_matter(store: CheckpointStore) -> None
     delete(store, EPOCH, [FIRST])
     delete(store, EPOCH, [FIRST, NOTED])
     assert store.shards() == {C: KEPT}
+
+
+class Silent:
+    """A table whose replies leave out the rows of conditions that failed, as a proxy or an emulator may."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def transact(self, members: Sequence[Member]) -> Transaction:
+        """See `Table`."""
+        result = self._table.transact(members)
+        return replace(result, refused=dict.fromkeys(result.refused))
+
+
+def test_a_fold_reads_the_row_that_its_reply_leaves_out(store: CheckpointStore) -> None:
+    """What stands there counts, as ever."""
+    fold(store, EPOCH, [FIRST], AT)
+    silent = CheckpointStore(Silent(store.table))
+    assert fold(silent, EPOCH, [FIRST, NOTED], AT + 1) == EndedShards(frozenset({A}), at=AT)
+
+
+def test_a_delete_reads_the_rows_that_its_reply_leaves_out(store: CheckpointStore) -> None:
+    """One that was changed is not taken for one that is gone: rows of its children have to stay, too."""
+    changed = replace(FIRST, batch=8)
+    store.table.write(Put(changed.to_item(), ()))
+    assert delete(CheckpointStore(Silent(store.table)), EPOCH, [FIRST, NOTED]) == {A}
+    assert store.shards() == {A: changed, C: KEPT}
+
+
+def test_a_row_that_is_said_to_be_there_and_is_not_is_an_error(store: CheckpointStore) -> None:
+    """The caller leaves the table alone for an hour."""
+
+    class Lying(Silent):
+        def transact(self, _members: Sequence[Member]) -> Transaction:
+            return Transaction(applied=False, refused={1: None})
+
+    with pytest.raises(ServiceUnavailable, match="ended/"):
+        fold(CheckpointStore(Lying(store.table)), EPOCH, [FIRST], AT)
+    with pytest.raises(ServiceUnavailable, match="one row after the other"):
+        delete(CheckpointStore(Lying(store.table)), EPOCH, [FIRST, NOTED])
 
 
 def test_a_row_that_was_put_after_its_shard_was_folded_says_nothing(store: CheckpointStore) -> None:

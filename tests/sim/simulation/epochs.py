@@ -54,7 +54,7 @@ class Orders:
         start: where a new consumer begins; migrate: it begins where another system stopped.
         accept: the batch whose loss a person accepts.
         owner, clusters: whose driver it is; "" is nobody's.
-        older: it is of a version that knows no folded shards.
+        older: it is of a version that knows no folded shards. late: though it is, it may be given a listing that still has expired shards.
     """
 
     lease: float = 12.0
@@ -65,6 +65,7 @@ class Orders:
     owner: str = OWNER
     clusters: tuple[str, ...] = CLUSTER
     older: bool = False
+    late: bool = False
 
 
 class OlderStore(CheckpointStore):
@@ -245,7 +246,7 @@ class SimulatedEpoch:
         client, habits = Client(driver, self.world.table, self.world.now, self.world.habits.picks), self.world.habits
         client.page = habits.page
         store = OlderStore(client) if self.orders.older else CheckpointStore(client)
-        catalog = Catalog(driver, self.world.stream, late=not self.orders.older)
+        catalog = Catalog(driver, self.world.stream, late=self.orders.late or not self.orders.older)
         self.consumer = consumer = Consumer(store, catalog, self.taken.epoch)
         consumer.begin()
         self.world.ledger.reported.update(consumer.notes)

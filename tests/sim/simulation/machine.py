@@ -311,6 +311,23 @@ class Protocol(RuleBasedStateMachine):
         self.world.work(heir, batches=3, calls=after)
         self._late(found[1].process if found else None, late)
 
+    @precondition(lambda self: self.world.retention_is_known and len(self.world.epochs) < MAX_EPOCHS)
+    @rule(slot=slots, calls=calls, records=st.integers(0, 2), hours=st.sampled_from([3, 26]), days=st.sampled_from([7, 7, 1]), after=after)
+    def retention(self, slot: int, calls: int, records: int, hours: int, days: int, after: int) -> None:
+        """All epochs die. The retention is raised or lowered, before records have expired or too late. The next epoch begins a day later."""
+        if epoch := self._epoch(slot):
+            self.world.work(epoch, calls=calls)
+        for shard in self.world.open_shards:
+            self.world.put(shard, records)
+        self.world.keep_records_for(days, hours)
+        self._one_for_each()
+        self.world.advance(22 * 3600)
+        self.world.stream.expire()
+        heir = self.world.start(self._orders(accept=self.world.ledger.committed + 1))
+        self.world.settle(heir)
+        self.world.advance(max(LEASES) * 1.05 + 1)
+        self.world.work(heir, batches=3, calls=after)
+
     @precondition(
         lambda self: (
             self.world.habits.folds and self._places_are_known and len(self.world.epochs) < MAX_EPOCHS and len(self.world.stream.parents) < MAX_SHARDS
@@ -396,6 +413,7 @@ RULES = frozenset(
         "succeed",
         "usurp",
         "overtake",
+        "retention",
         "fade",
         "recreate",
         "stranger",

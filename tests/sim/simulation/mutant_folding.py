@@ -122,6 +122,18 @@ def believes_what_an_older_version_left(patch: Patch) -> None:
 
 
 @mutant(
+    "a row of the last batch that contained shards is deleted",
+    "Folded shards: its batch is before the last one that contained shards, also when its row is deleted",
+    stories="a_folded_shard_that_an_older_version_reads_again",
+    rules=RULES,
+    **FOLDING,
+)
+def deletes_rows_of_the_last_batch(patch: Patch) -> None:
+    """Nothing shows any more that a checkpoint directory lacks that batch."""
+    patch.setattr(folding, "_is_past", lambda _view, _row: True)
+
+
+@mutant(
     "rows are deleted before their ids are written",
     "Folded shards: first the ids, later the rows",
     stories="rows_of_ended_shards_go",

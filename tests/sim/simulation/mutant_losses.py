@@ -218,3 +218,25 @@ def believes_a_raised_retention(patch: Patch) -> None:
 def writes_a_raised_retention_at_once(patch: Patch) -> None:
     """A driver that dies before it reads takes the shorter one with it."""
     patch.setattr(planner, "unread_since", lambda _view, _millis: False)
+
+
+@mutant(
+    "a retention that was raised does not wait for children that have not begun",
+    "Retention: a longer one is written once nothing is unread that the shorter one may have taken; of children their parents' rows say since when",
+    stories="a_retention_that_is_raised_after_records_of_unread_children_expired",
+    rules="retention split succeed",
+)
+def children_do_not_hold_it(patch: Patch) -> None:
+    """Their own rows say nothing."""
+    patch.setattr(planner, "_unread_from", lambda _view, row: row.read_to or row.end.millis or 0)
+
+
+@mutant(
+    "children are suspected whatever their parents still hold",
+    "Retention: as long as a parent has a record, nothing of its children has expired",
+    stories="a_retention_that_is_raised_in_time_for_unread_children a_retention_that_is_raised_in_time_for_children_of_an_open_shard",
+    rules="retention split succeed",
+)
+def nobody_asks_parents(patch: Patch) -> None:
+    """A person is told to compare a day with the sink, and all of it is there."""
+    patch.setattr(reader.ShardReader, "_has_record", lambda _self, _shard: False)

@@ -176,14 +176,18 @@ class Catalog:
 class Source:
     """One task's reader of shards, the real one. Implements `shards.bind.ShardSource`."""
 
-    def __init__(self, process: Process, source: ShardSource) -> None:
-        self._process, self._source = process, source
+    def __init__(self, process: Process, source: ShardSource, suspects: Callable[[FetchRequest, str], None] = lambda _place, _note: None) -> None:
+        """`suspects`: hears of each possible loss, as it is seen."""
+        self._process, self._source, self._suspects = process, source, suspects
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """See `ShardSource`."""
         if self._process.pause(f"fetch {place.shard_id}") == UNAVAILABLE:
             raise ServiceUnavailable("fetch: injected")
-        return self._source.fetch(place, limits)
+        fetched = self._source.fetch(place, limits)
+        if fetched.note:
+            self._suspects(place, fetched.note)
+        return fetched
 
     def replay(self, bound: BoundRange) -> Fetched:
         """See `ShardSource`."""

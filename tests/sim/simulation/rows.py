@@ -14,6 +14,7 @@ from simulation.stream import Stream, UserRecord
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_consumer.shards.ranges import FetchRequest
 
 Row = Mapping[str, Any]
 FIXED = ("start", "end", "first", "records", "children")
@@ -35,11 +36,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over."""
+    """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over.
+
+    `older`: its version knows no folded shards.
+    """
 
     owner: str = ""
     clusters: tuple[str, ...] = ()
     hands_over: bool = False
+    older: bool = False
 
 
 class Rows:
@@ -122,6 +127,8 @@ class Rows:
         of_table = bool(keys) and self.created == self.stream.created_millis
         if left := [key for key in sorted(keys) if of_table and key.partition("/")[2] in self.stream.shards]:
             self.breaks("only_the_past_is_folded", f"rows {left} are gone, and their shards are still in the stream")
+        if left := [key for key in sorted(keys) if 0 < self._filled <= self.rows[key].get("batch", 0)]:
+            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and the last batch that contained shards, {self._filled}, had them")
         for key in keys:
             del self.rows[key]
         named = {child["id"]: key for key, row in self.rows.items() if key.startswith("shard/") for child in row.get("children", ())}
@@ -195,7 +202,7 @@ class Rows:
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
-        if shard in self.folded:
+        if shard in self.folded and not self.writer.older:
             self.breaks("only_the_past_is_folded", f"{shard} was folded, and is read again: {row}")
         if row["start"] != former["end"] or rank(row["end"]) < rank(row["start"]):
             self.breaks("positions_only_grow", f"{shard}: {former['end']} -> ({row['start']}, {row['end']}]")
@@ -206,7 +213,7 @@ class Rows:
         if len(put) < row["records"] or row.get("first") != (str(bound[0].number) if bound else None):
             strange = self.stream.created_millis != self.created
             self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
-        unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
+        unknown = self._seen_open.isdisjoint(row.get("parents", ()))
         first_look = shard not in self._looked_at and unknown
         told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
         if "note" in row and self._at_tip.get(shard) == row["generation"] and not list(self._expired(shard, row["start"])):
@@ -216,12 +223,24 @@ class Rows:
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
             self._at_tip[shard] = 0 if row["records"] or row["behind"] else row["generation"]
-        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP")
+        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP" or not unknown)
         if timed and not self._claims_the_tip(shard, row, bound):
             self._seen_open.add(shard)
         if silent := [record for record in passed if record.name not in self.told]:
             self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
         self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
+
+    def suspects(self, place: FetchRequest, note: str) -> None:
+        """A reader suspects a loss by a retention that was raised since. It has looked: as long as an older record is there, nothing is lost."""
+        start = place.position.to_map()
+        if "only for" in note and not list(self._expired(place.shard_id, start)) and (held := self._held_before(place.shard_id, start)):
+            self.breaks("what_it_says_is_true", f"{place.shard_id}: nothing expired, {held[:2]} came before and are still there, and it says {note}")
+
+    def _held_before(self, shard: str, start: Row) -> list[UserRecord]:
+        """Records that came before a place, and that the stream still has: of this shard, or of its parents where it begins."""
+        before = self.stream.parents.get(shard, ()) if start["at"] == "TRIM_HORIZON" else (shard,)
+        put = [record for one in before for record in self.stream.log.get((self.created, one), ())]
+        return [record for record in put if not (record.shard == shard and record.after(start)) and not self.stream.expired(self.created, record)]
 
     def _claims_the_tip(self, shard: str, row: Row, bound: list[UserRecord]) -> bool:
         """Whether a shard that had been closed said once more that there is nothing to come yet: its children may be older than that."""

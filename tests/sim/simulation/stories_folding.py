@@ -299,6 +299,35 @@ def an_older_version_after_rows_were_deleted() -> World:
 
 
 @story
+def a_folded_shard_that_an_older_version_reads_again() -> World:
+    """Its row was deleted, and a machine of the service still lists it. The older version's last batch has it; then the newer one works."""
+    world = after_a_split()
+    ended = "shard/shardId-000000000000"
+    epoch = inherit(world)
+    works(world, epoch)
+    turns(world, epoch, 2)
+    world.crash(epoch)
+    assert ended not in world.table.rows
+    older = world.start(replace(world.owned, older=True, late=True))
+    world.settle(older)
+    world.advance(40)
+    world.step(*reach(world, older, "list"), fault=LATE)
+    for _ in range(8):
+        row = world.table.rows.get(ended, {})
+        if row.get("end") == {"at": "END"} and row["batch"] <= world.ledger.committed:
+            break
+        world.put(world.open_shards[0])
+        world.work(older)
+    world.crash(older)
+    a_retention_later(world)
+    heir = inherit(world)
+    works(world, heir)
+    turns(world, heir, 2)
+    assert ended not in world.table.rows
+    return world
+
+
+@story
 def a_row_of_the_first_plan_that_is_put_too_late() -> World:
     """A driver stands still in the first start. Others finish the plan, read the shard to its end and fold it; then it goes on."""
     world = with_records(shards=2, habits=FOLDS)
