@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from streaming_world import Content, Crash, Steps, World
 
@@ -99,7 +99,23 @@ EVENT = st.sampled_from(["puts", "splits", "expires"])
 EVENTS = st.lists(st.tuples(EVENT, st.integers(0, 3), st.none() | st.integers(0, 40)), min_size=1, max_size=9)
 
 
+def test_a_batch_that_a_directory_lacks_is_seen_though_its_shards_are_in_an_open_batch_and_another_waits_to_join() -> None:
+    """No row says any more that batch 6 contained records. Rows alone left it open whether its number had passed without shards, and it was skipped."""
+    lives = Lives()
+    lives.world.query()
+    lives.splits(0)
+    lives.dies()
+    rows, committed = lives.world.store.shards(), lives.world.committed()
+    assert lives.filled[committed]
+    assert not [row.id for row in rows.values() if row.batch == committed]
+    assert [row.id for row in rows.values() if row.joins > committed]
+    assert lives.goes_back(2) == committed - 1
+    with pytest.raises(Refused):
+        lives.world.query()
+
+
 @settings(max_examples=60, deadline=None)
+@example(events=[("splits", 0, 0)], batches=2, opened=True)
 @given(events=EVENTS, batches=st.integers(0, 6), opened=st.booleans())
 def test_a_directory_that_lacks_a_batch_is_refused_and_no_other(events: list[tuple[str, int, int | None]], batches: int, *, opened: bool) -> None:
     """It is accepted if no batch came between that contained shards; or one, the last, as a whole, and only while its rows hold its ranges."""
