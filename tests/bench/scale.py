@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-import ended
+import ended_shards
 import growth
 import tip
 from consumer_run import CREDENTIALS
@@ -63,7 +63,7 @@ def main() -> None:
     """Measure and print; a table as soon as it is full."""
     os.environ.update(CREDENTIALS)
     with emulators.dynamodb_local(places.work()) as dynamodb:
-        for table in (growing, driver_alone, lambda _: ended.compared(), quiet):
+        for table in (growing, driver_alone, lambda _: ended_shards.compared(), quiet):
             Console().print(table(dynamodb))
 
 

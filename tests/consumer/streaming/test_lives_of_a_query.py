@@ -100,7 +100,7 @@ EVENTS = st.lists(st.tuples(EVENT, st.integers(0, 3), st.none() | st.integers(0,
 
 
 def test_a_batch_that_a_directory_lacks_is_seen_though_its_shards_are_in_an_open_batch_and_another_waits_to_join() -> None:
-    """No row says any more that batch 6 contained records. Rows alone left it open whether its number had passed without shards, and it was skipped."""
+    """No row says any more that batch 6 had records. Rows alone left it open whether its number had passed without shards, and it was skipped."""
     lives = Lives()
     lives.world.query()
     lives.splits(0)

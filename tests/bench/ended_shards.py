@@ -1,6 +1,6 @@
-"""`python tests/bench/ended.py [SHARDS]`: a table of 100,000 ended shards before and after they are folded. Part of `make bench`.
+"""`python tests/bench/ended_shards.py [SHARDS]`: a table of 100,000 ended shards before and after they are folded. Part of `make bench`.
 
-Asserts nothing but that migration and export plan the same. `test_ended.py` asserts what can be counted.
+Asserts nothing but that migration and export plan the same. `test_ended_shards.py` asserts what can be counted.
 """
 
 from __future__ import annotations
