@@ -142,7 +142,7 @@ class Session:
         limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
         looks = self.looks()
-        rhythm = LoopTimings(
+        timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
             look=looks,
@@ -154,7 +154,7 @@ class Session:
         )
         self._report(ReportPhase.RUNNING)
         with self._watch.started():
-            Loop(self.consumer, self._watch, rhythm, self._drain, isolator).run()
+            Loop(self.consumer, self._watch, timings, self._drain, isolator).run()
 
     @contextlib.contextmanager
     def _watched(self, engine: ReadSettings, plan: BatchPlan) -> Iterator[None]:

@@ -85,7 +85,7 @@ class Bench:
         self.idle: Callable[[], bool] = lambda: True
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = LoopTimings(
+        timings = LoopTimings(
             5.0,
             until,
             self._look,
@@ -95,7 +95,7 @@ class Bench:
             fold=lambda: self.folds.append(len(consumer.audits)),
             watched=self._watched,
         )
-        self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
+        self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", self.drain))
 
     @contextmanager
     def _watched(self, plan: BatchPlan) -> Iterator[None]:
@@ -168,7 +168,7 @@ def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow) -
 def test_a_shard_that_had_no_turn_to_be_looked_at_is_at_the_tip_as_its_range_said(clock: SimpleNamespace) -> None:
     """A batch that reads it would make more calls than the look that it may not have yet."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=2)
-    bench.loop._rhythm = replace(bench.loop._rhythm, look=lambda _rows: {})
+    bench.loop._timings = replace(bench.loop._timings, look=lambda _rows: {})
     bench.loop.run()
     assert bench.told == [0, None]
 

@@ -258,11 +258,11 @@ class SimulatedEpoch:
         refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
         limits = FoldLimits(habits.folds if habits.folds and not self.orders.older else NEVER, group=2, writes=2, margin_millis=1000, rests=0)
         folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
-        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
+        timings = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
-        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
+        self.loop = Loop(consumer, self.engine, timings, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
 
     def _isolation(self, driver: Process, source: Source) -> IsolationPorts:
