@@ -15,6 +15,7 @@ from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import Range, TaskAttempt
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Consumer, check_identity
+from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 
 
@@ -240,7 +241,11 @@ def _read_to_end(bench: Bench, consumer: Consumer) -> None:
     assert plan is not None
     children = bench.stream.list_shards().children_of(S0)
     ended = Range(S0, plan.rows[0].end, END, "1", 1, children=children, read_to=bench.now)
-    consumer.run(plan, Engine(lambda _: bench.store.bind(consumer.epoch, plan.number, ended, TaskAttempt("k", 1))))
+
+    def act(_plan: BatchPlan) -> None:
+        bench.store.bind(consumer.epoch, plan.number, ended, TaskAttempt("k", 1))
+
+    consumer.run(plan, Engine(act))
 
 
 def test_a_table_without_a_retention_gets_the_present_one() -> None:

@@ -171,9 +171,9 @@ class TestRetention:
         left, right = stream.memory.split(SHARD)
         if merged:
             stream.memory.put_in(left, b"read, too")
-            child, parents = stream.memory.merge(left, right), (left, right)
+            child, parents = stream.memory.merge(left, right), [left, right]
         else:
-            child, parents = right, (SHARD,)
+            child, parents = right, [SHARD]
         stream.memory.put_in(child, b"unread")
         before = self.raised(stream)
         stream.now += before + 60_000

@@ -204,6 +204,8 @@ def checkpoints_without_their_record(patch: Patch) -> None:
     "a retention that was raised is believed for what was unread before",
     "Retention: a shorter one counts until all was read",
     stories="a_retention_that_is_raised_after_records_expired",
+    rules="retention split succeed",
+    hunted=True,
 )
 def believes_a_raised_retention(patch: Patch) -> None:
     """Nobody says that records are missing."""
@@ -224,7 +226,7 @@ def writes_a_raised_retention_at_once(patch: Patch) -> None:
     "a retention that was raised does not wait for children that have not begun",
     "Retention: a longer one is written once nothing is unread that the shorter one may have taken; of children their parents' rows say since when",
     stories="a_retention_that_is_raised_after_records_of_unread_children_expired",
-    rules="retention split succeed",
+    rules="retention split audit",
 )
 def children_do_not_hold_it(patch: Patch) -> None:
     """Their own rows say nothing."""
@@ -236,6 +238,7 @@ def children_do_not_hold_it(patch: Patch) -> None:
     "Retention: as long as a parent has a record, nothing of its children has expired",
     stories="a_retention_that_is_raised_in_time_for_unread_children a_retention_that_is_raised_in_time_for_children_of_an_open_shard",
     rules="retention split succeed",
+    hunted=True,
 )
 def nobody_asks_parents(patch: Patch) -> None:
     """A person is told to compare a day with the sink, and all of it is there."""

@@ -118,7 +118,7 @@ class World(Scheduler):
     @property
     def retention_is_known(self) -> bool:
         """Whether the table names the stream's retention, or a shorter one: else a driver has yet to see it."""
-        return 0 < self.table.rows.get("consumer", {}).get("retention", 0) <= self.stream.retention_millis
+        return 0 < int(self.table.rows.get("consumer", {}).get("retention", 0)) <= self.stream.retention_millis
 
     def recreate(self, shards: int) -> None:
         """The stream is deleted and made again under its name; shard ids repeat."""
