@@ -15,6 +15,10 @@ class Refused(SluiceError):
     exit_code = 65
 
 
+class AccessDenied(Refused):
+    """AWS does not allow a call: the role of the pod lacks a permission."""
+
+
 class SourceActive(SluiceError):
     """The consumer whose table is to be taken over still works: stop it and come again."""
 

@@ -1,4 +1,4 @@
-"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, and what `stream.probeShare` buys. Part of `make bench`.
+"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, 100,000 ended ones, and what `stream.probeShare` buys. Part of `make bench`.
 
 Asserts nothing. Ratios in one run are what counts; absolute times are this machine's.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import ended_shards
 import growth
 import tip
 from consumer_run import CREDENTIALS
@@ -62,7 +63,7 @@ def main() -> None:
     """Measure and print; a table as soon as it is full."""
     os.environ.update(CREDENTIALS)
     with emulators.dynamodb_local(places.work()) as dynamodb:
-        for table in (growing, driver_alone, quiet):
+        for table in (growing, driver_alone, lambda _: ended_shards.compared(), quiet):
             Console().print(table(dynamodb))
 
 

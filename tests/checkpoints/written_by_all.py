@@ -9,7 +9,7 @@ from migrating.bench import Bench
 
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol import copies, folding
 from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
@@ -26,7 +26,7 @@ OWNER = Owner("shop/orders", ("c1",))
 
 
 class WrittenTable:
-    """A consumer that was migrated from KCL, worked, and had a poison record.
+    """A consumer that was migrated from KCL, worked, folded a shard, and had a poison record.
 
     Attributes:
         bench: its stream and the tables.
@@ -87,11 +87,19 @@ class WrittenTable:
         for shard in (bench.one, bench.three):
             self.store.close(epoch, 1, self.store.read([shard])[shard])
         self.store.beat(epoch, 20_000)
-        self.store.commit(epoch, 1, ["1-1-0"])
+        self.store.commit(epoch, 1, ["1-1-0"], 1)
         self._look()
         published(self.store, epoch, ["1-1-0"], [])
         born = [ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, epoch.generation, joins=2, parents=child.parents) for child in children]
         self.store.create_shards(epoch, 1, born)
+        self._fold(epoch, bench.two)
+
+    def _fold(self, epoch: Epoch, shard: str) -> None:
+        """The stream still lists it, which a driver waits for: so readers meet a shard that only its id accounts for."""
+        ended = [self.store.read([shard])[shard]]
+        folding.fold(self.store, epoch, ended, 1_700_000_000_000)
+        self._look()
+        folding.delete(self.store, epoch, ended)
 
     def _isolate(self, epoch: Epoch) -> None:
         shard, stream = self.bench.one, self.bench.stream

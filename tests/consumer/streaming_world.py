@@ -12,6 +12,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits, FoldPorts
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -61,7 +62,9 @@ class World:
         names_the_start: whether Spark says where the batch begins that it asks for. Spark 4.1 does not; what it has committed can be looked up.
         skips: what becomes of one of Spark's batches whose id the sink knows; None: it is taken again.
         batches_without_data: whether Spark makes a batch of its own after each with data, as it does for state.
+        audits: whether the shards are listed before each batch.
         accepted: what a person has said of a batch (`acceptLossOfBatch`).
+        folds: when rows of shards that are over are folded.
     """
 
     table: MemoryTable = field(default_factory=MemoryTable)
@@ -76,6 +79,8 @@ class World:
     skips: Callable[[World, StreamPlanner, BatchPlan | None], None] | None = None
     batches_without_data: bool = False
     accepted: int | None = None
+    audits: bool = False
+    folds: FoldLimits = FOLD_LIMITS
 
     def __post_init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -109,7 +114,8 @@ class World:
         consumer.begin()
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
-        around = Surroundings(lambda: None, self.look, lambda: False, engine, self.told.append, self.stands)
+        folder = Folder(consumer, FoldPorts(self.store, lambda: 0.0), self.folds)
+        around = Surroundings(lambda: None, self.look, lambda: self.audits, engine, self.told.append, self.stands, folder.turn)
         return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:

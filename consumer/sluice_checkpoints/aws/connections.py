@@ -6,12 +6,15 @@ Two thirds of a small call's CPU was what urllib3 and the standard library do fo
 from __future__ import annotations
 
 import functools
+import math
 import select
 import ssl
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from socket import socket
+from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -22,24 +25,26 @@ from sluice_checkpoints.aws import response
 from sluice_checkpoints.aws.host_addresses import Names
 from sluice_checkpoints.aws.response import HttpReply
 
+T = TypeVar("T")
 PORTS = {"http": 80, "https": 443}
 NAMES = Names()
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Seconds to wait for the host's addresses, again for a connection, and for (more of) a reply."""
+    """Seconds to wait for the host's addresses, again for a connection, and for (more of) a reply; and for a `whole` call, however much has come."""
 
     connect: float
     read: float
+    whole: float = math.inf
 
 
 class Connections:
     """Calls to one host. Thread safe; `keep` connections are kept open, and each call has one to itself."""
 
-    def __init__(self, host: str, make: Callable[[], socket], keep: int) -> None:
-        """`host`: the header."""
-        self._host, self._make, self._keep = host, make, keep
+    def __init__(self, host: str, make: Callable[[], socket], keep: int, whole: float = math.inf) -> None:
+        """`host`: the header; `whole`: seconds that a call may take."""
+        self._host, self._make, self._keep, self._whole = host, make, keep, whole
         self._idle: deque[socket] = deque()
 
     def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
@@ -55,10 +60,11 @@ class Connections:
         head = "\r\n".join((*lines, "", ""))
         if head.count("\n") != len(lines) + 1:
             raise ValueError(f"a line break in the headers {', '.join(headers)}: is there one in a credential?")
+        ends = time.monotonic() + self._whole
         connection = self._taken()
         try:
             connection.sendall(head.encode("latin-1") + body)
-            reply = response.read(connection)
+            reply = response.read(connection if math.isinf(ends) else _Bounded(connection, ends))
         except BaseException:
             connection.close()  # what comes next on it is not known
             raise
@@ -84,6 +90,31 @@ class Connections:
             self._idle.append(connection)
 
 
+class _Bounded:
+    """A connection that is read from until a time: each receive waits as long as ever, and no longer than what is left."""
+
+    def __init__(self, connection: socket, ends: float) -> None:
+        self._connection, self._ends, self._wait = connection, ends, connection.gettimeout()
+
+    def recv(self, size: int, /) -> bytes:
+        """See `response.Connection`."""
+        return self._within(lambda: self._connection.recv(size))
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """See `response.Connection`."""
+        return self._within(lambda: self._connection.recv_into(buffer))
+
+    def _within(self, receive: Callable[[], T]) -> T:
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the call took too long as a whole")
+        self._connection.settimeout(left if self._wait is None else min(self._wait, left))
+        try:
+            return receive()
+        finally:
+            self._connection.settimeout(self._wait)
+
+
 def _speaks(connection: socket) -> bool:
     """Whether there is something to read, if only that the other side has closed."""
     poll = select.poll()
@@ -97,7 +128,7 @@ def connections(url: str, waits: TimeLimits, keep: int, authorities: str) -> Con
     secure = parts.scheme == "https"
     context = _trusting(authorities) if secure else None
     port = parts.port or PORTS[parts.scheme]
-    return Connections(host_header(url), functools.partial(_open, parts.hostname or "", port, context, waits), keep)
+    return Connections(host_header(url), functools.partial(_open, parts.hostname or "", port, context, waits), keep, waits.whole)
 
 
 def host_header(url: str) -> str:
@@ -123,7 +154,10 @@ def _trusting(authorities: str) -> ssl.SSLContext:
 def _open(host: str, port: int, context: ssl.SSLContext | None, waits: TimeLimits) -> socket:
     """A new connection, to the first of the host's addresses that takes one."""
     failed: Exception | None = None
+    ends = time.monotonic() + waits.whole
     for address in NAMES.addresses(host, waits.connect):
+        if failed and time.monotonic() >= ends:
+            break
         try:
             return _connected(address, port, (context, host), waits)
         except (HTTPError, OSError) as error:

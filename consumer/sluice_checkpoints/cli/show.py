@@ -25,6 +25,8 @@ def run(table: str, region: str, endpoint: str | None, output: Output) -> None:
         return
     output.out.print(f"[bold]{table}[/]  {_headline(found)}", soft_wrap=True)
     output.out.print(_grid(found["shards"]))
+    if folded := found["folded"]["shards"]:
+        output.out.print(f"and {len(folded)} shards that were read to their end and left the stream; --json names them", soft_wrap=True)
 
 
 def _headline(found: Item) -> str:

@@ -22,11 +22,12 @@ def document(table: Table) -> Item:
     consumer, claim = store.consumer(), store.claim()
     if consumer is None and claim is None:
         raise Refused(f"table {table.name} holds neither a consumer nor a migration: it is not a checkpoint table of Sluice, or still empty")
-    committed = consumer.committed if consumer else 0
+    committed, found = consumer.committed if consumer else 0, store.contents()
     return {
         **_consumer(consumer),
         "migration": _migration(claim.row) if claim else None,
-        "shards": _shards(store.shards(), committed),
+        "shards": _shards(found.rows, committed),
+        "folded": {"shards": sorted(found.folded.keys() - found.rows.keys()), "notes": dict(found.notes)},
     }
 
 

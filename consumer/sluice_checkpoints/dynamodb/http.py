@@ -100,4 +100,5 @@ def _error(reply: ServiceReply, content: Values) -> Any:
 
 def http_client(endpoint: Endpoint, connections: int = CONNECTIONS) -> DynamoHttp:
     """The client of an endpoint; `connections` of them are kept open."""
-    return DynamoHttp(connect(DYNAMODB, endpoint.region, endpoint.url, TimeLimits(endpoint.timeout, endpoint.timeout), connections))
+    waits = TimeLimits(endpoint.timeout, endpoint.timeout, endpoint.whole)
+    return DynamoHttp(connect(DYNAMODB, endpoint.region, endpoint.url, waits, connections))

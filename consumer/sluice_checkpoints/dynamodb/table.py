@@ -6,6 +6,7 @@ Conflicts, throttling and lost connections are retried with jitter until the tim
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ from sluice_checkpoints.aws import side_by_side
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import AccessDenied, Refused, SluiceError
 from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.protocol.rows import Item
-from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Member, Outcome, Put, Transaction, Update, Write, chunks
+from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Delete, Member, Outcome, Put, Transaction, Update, Write, chunks
 
 T = TypeVar("T")
 Api = Any  # a boto3 client has no type of its own
@@ -56,11 +57,13 @@ class Endpoint:
         region: AWS region.
         url: another address than AWS's own, for emulators and private endpoints.
         timeout: seconds for connecting, and again for reading.
+        whole: seconds for all of a call, also where its reply comes byte by byte. Only `dynamodb.http` knows it, and only without a proxy.
     """
 
     region: str
     url: str | None = None
     timeout: float = 10.0
+    whole: float = math.inf
 
 
 def client(endpoint: Endpoint, connections: int = CONNECTIONS) -> Api:
@@ -113,7 +116,8 @@ def _named(error: Exception) -> Exception | None:
     if transient(error):
         return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=code)
     if code in {"AccessDeniedException", "UnrecognizedClientException"}:
-        return Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
+        kind = AccessDenied if code == "AccessDeniedException" else Refused  # the other one: nobody knows whose credentials these are
+        return kind(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
     return None
 
 
@@ -205,13 +209,13 @@ class DynamoTable:
                 request["Item"] = item_to_wire(item)
             case Update():
                 request |= {"Key": {"id": to_wire(member.key)}, "UpdateExpression": expressions.update(member)}
-            case Check(key, _):
+            case Check(key, _) | Delete(key, _):
                 request["Key"] = {"id": to_wire(key)}
         return request | expressions.request()
 
     def transact(self, members: Sequence[Member]) -> Transaction:
         """All of it, or nothing and what was refused. One token for all tries: a try whose reply was lost is not applied twice."""
-        kinds = {Put: "Put", Update: "Update", Check: "ConditionCheck"}
+        kinds = {Put: "Put", Update: "Update", Check: "ConditionCheck", Delete: "Delete"}
         request: Wire = {
             "TransactItems": [{kinds[type(member)]: self._member(member)} for member in members],
             "ClientRequestToken": str(uuid.uuid4()),

@@ -149,7 +149,7 @@ class Exporter:
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
         row = self._ports.store.consumer()
         self._identify(row, stream)
-        rows = SluiceSide(self._ports.store.shards(), row.committed if row else 0)
+        rows = SluiceSide(self._ports.store.contents().all, row.committed if row else 0)
         shards = self._ports.catalog.list_shards()
         sluice = self._passed(rows, shards)
         target = self._read(seen, stream, shards)

@@ -6,17 +6,20 @@ under another consumer id, so a sink that skips what it has stored does not reco
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.attributes import UnknownAttribute
 from sluice_checkpoints.formats.reader import FormatReader, OtherStream, Problem, Reading, SourceShard, StoredPosition, UnrelatedRow, read_rows
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.encoding import item_from_wire
+from sluice_checkpoints.protocol.folding import EndedShards, is_late
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.row_checks import check, understood
 from sluice_checkpoints.protocol.row_kinds import KINDS, kind_of
-from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, SHARD_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, ENDED_PREFIX, SHARD_PREFIX, ConsumerRow, Item, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 
 KEY = (TableKey("id", "HASH", "S"),)
@@ -38,9 +41,11 @@ class Sluice(FormatReader):
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
         """See `Format.read`."""
         row = _consumer(snapshot)
-        rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0))
+        folded = _folded(snapshot)
+        rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0, folded))
+        over = (SourceShard(shard, StoredPosition(str(END), END)) for shard in sorted(folded - {shard.id for shard in rows.shards}))
         whole = (Problem(snapshot.table, None, why) for why in _refusals(row, snapshot.table, stream))
-        return Reading(self.name, rows.shards, rows.skipped, problems=(*whole, *rows.problems))
+        return Reading(self.name, (*rows.shards, *over), rows.skipped, problems=(*whole, *rows.problems))
 
 
 def _consumer(snapshot: Snapshot) -> ConsumerRow | None:
@@ -75,16 +80,30 @@ def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> It
         )
 
 
-def _shard(item: RawItem, committed: int) -> SourceShard:
+def _folded(snapshot: Snapshot) -> frozenset[str]:
+    """Shards that are over, by the rows that can be read; the others are problems of the reading."""
+    found: set[str] = set()
+    for item in snapshot.rows:
+        if item["id"]["S"].startswith(ENDED_PREFIX):
+            with contextlib.suppress(Refused):
+                found |= EndedShards.from_item(_plain(item)).shards
+    return frozenset(found)
+
+
+def _shard(item: RawItem, committed: int, folded: frozenset[str]) -> SourceShard:
     kind = kind_of(item["id"]["S"])
     if kind is None:
         raise Refused(f"unknown row {item['id']['S']!r}")
     if unknown := kind.unknown(item):
         text = f"unknown attribute {', '.join(unknown)}: did a later version write this row? Then migrate with that version's image"
         raise UnknownAttribute(unknown, text)
+    if kind.key == ENDED_PREFIX:
+        _plain(item)
     if kind.key != SHARD_PREFIX:
         raise UnrelatedRow(kind.name)
     row = ShardRow.from_item(_plain(item))
+    if is_late(row, folded):
+        raise UnrelatedRow("its shard was folded before")
     stands = row.committed_position(committed)
     again = f"batch {row.batch} was open and not committed" if row.batch > committed else None
     children = frozenset(child.id for child in row.children or ())

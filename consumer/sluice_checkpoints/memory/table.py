@@ -19,6 +19,7 @@ from sluice_checkpoints.protocol.table import (
     Below,
     Check,
     Condition,
+    Delete,
     Equals,
     Member,
     Outcome,
@@ -158,7 +159,9 @@ class MemoryTable:
             if refused:
                 return Transaction(applied=False, refused=refused)
             for member in members:
-                if not isinstance(member, Check):
+                if isinstance(member, Delete):
+                    self.rows.pop(member.key, None)
+                elif not isinstance(member, Check):
                     self._apply(member)
         self.hook("after", "transact", members)
         return Transaction(applied=True)

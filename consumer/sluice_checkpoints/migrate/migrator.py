@@ -272,7 +272,14 @@ class Migrator:
             strange = [p.id for p in wanted.shards if stored.get(p.id) != p.row] + sorted(stored.keys() - {p.id for p in wanted.shards})
             raise ProtocolViolation(f"target table {held.store.table.name} is not what was written to it: {', '.join(strange[:10])}")
         held.alive()
-        consumer = ConsumerRow(self._ports.token(), stream.arn, stream.created_millis, released=True, bootstrapped=True)
+        consumer = ConsumerRow(
+            self._ports.token(),
+            stream.arn,
+            stream.created_millis,
+            released=True,
+            bootstrapped=True,
+            retention=stream.retention_millis,
+        )
         held.store.complete(held.claim, consumer)
 
     def _result(self, state: str, message: str, made: MigrationPlan, warnings: tuple[str, ...] = ()) -> MigrationResult:

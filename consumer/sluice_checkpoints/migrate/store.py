@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
+from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
-from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow, Item, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.store import MEMBERS
 from sluice_checkpoints.protocol.table import MAX_TRANSACTION_BYTES, NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, equals, packed
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -88,10 +89,13 @@ class MigrationStore:
         item = self.table.get(MIGRATION)
         return MigrationClaim.from_item(item) if item else None
 
+    def contents(self) -> TableShards:
+        """Every shard row, and the shards that were folded (a full scan)."""
+        return TableShards.of(self.table.scan())
+
     def shards(self) -> dict[str, ShardRow]:
         """Every shard row by shard id (a full scan)."""
-        rows = (ShardRow.from_item(i) for i in self.table.scan() if i["id"].startswith(SHARD_PREFIX))
-        return {row.id: row for row in rows}
+        return dict(self.contents().rows)
 
     def strangers(self) -> list[str]:
         """Ids of rows that have no business in a table without a consumer and without a claim: it is another program's."""

@@ -209,18 +209,20 @@ class BatchSteps:
             return closed  # only the reply was lost: a bind always leaves its reader
         raise LostRace(f"{row.id} was bound late in batch {batch}, after its jobs had ended")
 
-    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = ()) -> None:
+    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), filled: int | None = None) -> None:
         """Moves every shard past `batch` with one write, which also makes its pending dead letters final.
 
         Args:
             epoch: who commits.
             batch: its number.
             letters: what the row is to name as final and unpublished, that of earlier batches included. Empty: it names none, and is to name none.
+            filled: the last batch up to this one that contained shards; None: not known.
 
         Raises:
             Fenced: a later epoch took over. ProtocolViolation: `batch` is not the next one.
         """
         put: dict[Path, object] = {("committed",): batch} | ({("letters",): list(letters)} if letters else {})
+        put |= {} if filled is None else {("filled",): filled, ("filledAt",): batch}
         outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:
             return
@@ -260,7 +262,7 @@ def not_fenced(found: Item | None, epoch: Epoch, shard_id: str) -> ShardRow:
         Fenced: one does. ProtocolViolation: there is no row.
     """
     if found is None:
-        raise ProtocolViolation(f"there is no row for {shard_id}: rows are never deleted by Sluice")
+        raise ProtocolViolation(f"there is no row for {shard_id}: Sluice deletes no row of a shard that is read")
     row = ShardRow.from_item(found)
     if row.generation > epoch.generation:
         raise Fenced(f"generation {row.generation} took over {shard_id} from {epoch.generation}")

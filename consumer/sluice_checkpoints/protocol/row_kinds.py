@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.position import SEQUENCE_NUMBER
+from sluice_checkpoints.protocol.folding import EndedShards
 from sluice_checkpoints.protocol.poison_note import IsolationNote
 from sluice_checkpoints.protocol.rows import (
     BOOTSTRAP_PREFIX,
     CONSUMER,
+    ENDED_PREFIX,
     ISOLATION,
     LETTERS,
     MIGRATION,
@@ -88,9 +90,10 @@ KINDS = (
         CONSUMER,
         _types(
             text="consumerId streamArn token state plan holder updatedAt exportedTo tableId owner cluster",
-            number="format streamCreated generation counter leaseMillis committed chunks",
+            number="format streamCreated generation counter leaseMillis committed chunks filled filledAt",
             flag="bootstrapped released",
             letters=list,
+            retention=int,
         ),
         ConsumerRow.from_item,
         comes_first=True,
@@ -110,6 +113,7 @@ KINDS = (
     RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
     RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
     RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item, comes_first=True),
+    RowKind(ENDED_PREFIX, _types(number="at", shards=frozenset, notes=dict), EndedShards.from_item),
     RowKind(
         SHARD_PREFIX,
         _types(

@@ -22,6 +22,7 @@ ISOLATION = "isolation"
 LETTERS = "letters"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
+ENDED_PREFIX = "ended/"
 
 ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
 
@@ -47,11 +48,13 @@ class Child:
 class ConsumerRow:
     """The row `consumer`: identity, lease and last committed batch of one consumer.
 
+    `retention` is the shortest in milliseconds under which what is unread may have expired; None: no epoch has written it yet.
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
     `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in: all its identities, separated by spaces.
     None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
+    `filled` is the last batch that contained shards when batch `filled_at` was committed. None: no version that says it has committed yet.
     """
 
     consumer_id: str
@@ -67,6 +70,7 @@ class ConsumerRow:
     state: str = ACTIVE
     plan: str | None = None
     chunks: int = 0
+    retention: int | None = None
     holder: str | None = None
     updated_at: str | None = None
     exported_to: str | None = None
@@ -74,6 +78,15 @@ class ConsumerRow:
     owner: str | None = None
     cluster: str | None = None
     letters: tuple[str, ...] = ()
+    filled: int | None = None
+    filled_at: int | None = None
+
+    @property
+    def last_filled(self) -> int | None:
+        """The last committed batch that contained shards; 0: there is none. None: an older version committed since, and does not say."""
+        if not self.committed:
+            return 0
+        return self.filled if self.filled_at == self.committed else None
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -93,12 +106,15 @@ class ConsumerRow:
         }
         optional = {
             "plan": self.plan,
+            "retention": self.retention,
             "holder": self.holder,
             "updatedAt": self.updated_at,
             "exportedTo": self.exported_to,
             "tableId": self.table_id,
             "owner": self.owner,
             "cluster": self.cluster,
+            "filled": self.filled,
+            "filledAt": self.filled_at,
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
@@ -128,12 +144,15 @@ class ConsumerRow:
             state=item["state"],
             plan=item.get("plan"),
             chunks=item.get("chunks", 0),
+            retention=item.get("retention"),
             holder=item.get("holder"),
             updated_at=item.get("updatedAt"),
             exported_to=item.get("exportedTo"),
             table_id=item.get("tableId"),
             owner=item.get("owner"),
             cluster=item.get("cluster"),
+            filled=item.get("filled"),
+            filled_at=item.get("filledAt"),
             letters=tuple(item.get("letters", ())),
         )
 

@@ -1,7 +1,7 @@
 """The conditional writes of the protocol: one function a step, its condition in sight (docs/protocol.md).
 
 Every function says who may win it. Losing is an answer where the caller goes on (`None`, `False`, `Replay`), and an exception where it must stop.
-Nothing here reads a clock, and nothing is ever deleted.
+Nothing here reads a clock or deletes a row.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch, Range, Replay, TaskAttempt
+from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.rows import (
     ACTIVE,
     CONSUMER,
@@ -56,21 +57,24 @@ class CheckpointStore(BatchSteps):
         item = self.table.get(MIGRATION)
         return MigrationRow.from_item(item) if item else None
 
+    def contents(self) -> TableShards:
+        """Every shard row, and the shards that were folded: a full scan, for take-over and people."""
+        return TableShards.of(self.table.scan())
+
     def shards(self) -> dict[str, ShardRow]:
-        """Every shard row by shard id: a full scan, for take-over and people."""
-        rows = (ShardRow.from_item(i) for i in self.table.scan() if i["id"].startswith(SHARD_PREFIX))
-        return {row.id: row for row in rows}
+        """Every shard row by shard id (a full scan)."""
+        return dict(self.contents().rows)
 
     def read(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
         """These shards' rows.
 
         Raises:
-            ProtocolViolation: one is missing; nothing ever deletes a row.
+            ProtocolViolation: one is missing; only rows of shards that are over are ever deleted.
         """
         ids = list(shard_ids)
         found = self.look(ids)
         if missing := [i for i in ids if i not in found]:
-            raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: rows are never deleted by Sluice")
+            raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: Sluice deletes no row of a shard that is read")
         return found
 
     def look(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
@@ -168,6 +172,17 @@ class CheckpointStore(BatchSteps):
         """
         if not self.table.write(Update(CONSUMER, _owned(epoch), put={("bootstrapped",): True})).applied:
             raise Fenced("the lease was taken by another epoch during the bootstrap")
+
+    def keep_retention(self, epoch: Epoch, millis: int) -> None:
+        """Says under which retention what is unread may have expired. Sent twice it says the same.
+
+        Condition: the lease is this epoch's.
+
+        Raises:
+            Fenced: the lease is another's.
+        """
+        if not self.table.write(Update(CONSUMER, _owned(epoch), put={("retention",): millis})).applied:
+            raise Fenced(f"generation {epoch.generation} does not hold the lease any more: another epoch may know another retention")
 
     def create_shards(self, epoch: Epoch, committed: int, rows: Sequence[ShardRow]) -> None:
         """Puts rows of shards found later, each only if absent, while no batch after `committed` is committed.

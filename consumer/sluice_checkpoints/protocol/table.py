@@ -98,8 +98,16 @@ class Check:
     when: tuple[Condition, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a row. Only in a transaction, beside a check of who may; a row that is not there passes if its conditions do."""
+
+    key: str
+    when: tuple[Condition, ...]
+
+
 Write = Put | Update
-Member = Put | Update | Check
+Member = Put | Update | Check | Delete
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class StreamIdentity:
     Attributes:
         created_millis: epoch milliseconds; retention_millis: how long records are kept.
         status: CREATING, ACTIVE, UPDATING or DELETING.
+        shorter_millis: the retention that a consumer knew before it was raised, as long as some shard may have expired under it; 0: none.
     """
 
     name: str
@@ -33,6 +34,7 @@ class StreamIdentity:
     created_millis: int
     retention_millis: int
     status: str
+    shorter_millis: int = 0
 
 
 @dataclass(frozen=True, slots=True)

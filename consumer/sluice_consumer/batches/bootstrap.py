@@ -93,6 +93,7 @@ def prepare(store: CheckpointStore, seed: Seed, start: StartConfig) -> bool:
         stream_created=seed.identity.created_millis,
         plan=seed.plan,
         chunks=len(items),
+        retention=seed.identity.retention_millis,
     )
     return store.create_consumer(row)
 

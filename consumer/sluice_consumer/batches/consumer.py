@@ -129,6 +129,7 @@ class Consumer:
         self.listed_millis = 0
         self.letters: BatchLetters | None = None
         self.unpublished: tuple[str, ...] = ()
+        self._retention: int | None = None
 
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
@@ -143,17 +144,18 @@ class Consumer:
             raise Fenced(f"generation {consumer.generation} took over from {self.epoch.generation} before it began")
         if consumer is None or consumer.generation != self.epoch.generation:
             raise ProtocolViolation(f"generation {self.epoch.generation} does not own {self.store.table.name}")
-        self.row, self.unpublished = consumer, consumer.letters
+        self.row, self.unpublished, self._retention = consumer, consumer.letters, consumer.retention
         self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.epoch)
-        before = self.store.shards().values()
+        before = self.store.contents().rows.values()
         # A row at END cannot be bound: every range starts before it.
         open_rows = [row for row in before if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END]
         progress(f"fencing {len(open_rows)} of {len(before)} shards")
         self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
-        rows = self.store.shards()
-        inherited = max((row.batch for row in rows.values()), default=0)
-        self.view = TableView(ShardRows.of(rows, consumer.committed), consumer.committed, frozenset(), inherited=inherited)
+        found = self.store.contents()
+        inherited = max((row.batch for row in found.rows.values()), default=0)
+        rows = ShardRows.of(found.rows, consumer.committed, found.folded)
+        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited, filled=consumer.last_filled)
         self.audit()
 
     @property
@@ -175,6 +177,16 @@ class Consumer:
         self.listed_millis = listed.date_millis
         self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards), asked=asked)
         self._create(planner.unaccounted(self.view, map(as_child, listed.shards), self.epoch.generation))
+        self._keep_retention()
+
+    def _keep_retention(self) -> None:
+        """A shorter retention counts at once; a longer one only once nothing is unread that may have expired under the shorter one."""
+        assert self.identity is not None  # noqa: S101 - an audit asked who it is
+        now, kept = self.identity.retention_millis, self._retention
+        if kept is None or now < kept or (now > kept and not planner.unread_since(self.view, self.listed_millis - kept)):
+            self.store.keep_retention(self.epoch, now)
+            self._retention = now
+            self.identity = replace(self.identity, shorter_millis=0)
 
     def identify(self) -> StreamIdentity:
         """The stream as it is now.
@@ -185,8 +197,9 @@ class Consumer:
         assert self.row is not None  # noqa: S101 - begin() set it
         identity = self.catalog.describe()
         check_identity(self.row, identity)
-        self.identity = identity
-        return identity
+        shorter = self._retention or 0
+        self.identity = replace(identity, shorter_millis=shorter if shorter < identity.retention_millis else 0)
+        return self.identity
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
@@ -271,10 +284,10 @@ class Consumer:
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         rows = tuple(rows)
-        letters = (*self.unpublished, *self._final(number, rows))
-        self.store.commit(self.epoch, number, letters)
+        letters, filled = (*self.unpublished, *self._final(number, rows)), number if rows else self.view.filled
+        self.store.commit(self.epoch, number, letters, filled)
         self.unpublished = letters
-        self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows))
+        self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows), filled=filled)
 
     def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
         known = self.view.rows if isinstance(self.view.rows, ShardRows) else ShardRows(self.view.rows)

@@ -38,6 +38,7 @@ class LoopTimings:
         clock: monotonic, in seconds.
         refreshing: how idle shards take part in a batch once an hour.
         pause: seconds until a shard may be looked at again, while there is nothing to read.
+        fold: folds rows of shards that are over. Called right after an audit, and before the first batch (`folding.Folder`).
         watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
@@ -49,6 +50,7 @@ class LoopTimings:
     clock: Callable[[], float] = time.monotonic
     refreshing: planner.Refreshing = planner.REFRESHING
     pause: Callable[[], float] = lambda: LOOK_SECONDS
+    fold: Callable[[], None] = lambda: None
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
@@ -89,16 +91,17 @@ class Loop:
     """Runs batches until it has to drain."""
 
     def __init__(
-        self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event, isolator: FailedBatches | None = None
+        self, consumer: Consumer, engine: Engine, timings: LoopTimings, drain: threading.Event, isolator: FailedBatches | None = None
     ) -> None:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
-        self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
-        self._clock = rhythm.clock
+        self._consumer, self._engine, self._timings, self._drain, self._isolator = consumer, engine, timings, drain, isolator
+        self._clock = timings.clock
         self._audited = self._rested = self._clock()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
         idles = False
+        self._timings.fold()  # the epoch began with an audit, and may end before the next one
         while not self._drain.is_set():
             started = self._clock()
             self._audit()
@@ -111,7 +114,7 @@ class Loop:
             idles = False
             self._runs(plan)
             if not self._isolating:
-                self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
+                self._drain.wait(max(0.0, started + self._timings.interval - self._clock()))
 
     def _idle_shards(self) -> frozenset[str]:
         """What the next batch leaves out: shards that had no turn to be looked at are at the tip, as their last range said.
@@ -120,32 +123,32 @@ class Loop:
         """
         if self._isolating:
             return frozenset()
-        consumer, rhythm = self._consumer, self._rhythm
-        rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until, rhythm.refreshing)
-        return planner.at_the_tip(rows, rhythm.look(rows))
+        consumer, timings = self._consumer, self._timings
+        rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, timings.until, timings.refreshing)
+        return planner.at_the_tip(rows, timings.look(rows))
 
     def _done(self) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""
-        goal, view = self._rhythm.until, self._consumer.view
+        goal, view = self._timings.until, self._consumer.view
         return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.live.values()))
 
     def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
         """No batch and no write until a shard that may be left out may be looked at again: a second, unless the user gave looks a larger share."""
         if not idles:
-            self._rhythm.on_progress(None, 0.0)
+            self._timings.on_progress(None, 0.0)
             self._rested = self._clock()
         elif self._clock() - self._rested >= REST_SECONDS:
-            self._rhythm.rest()
+            self._timings.rest()
             self._rested = self._clock()
-        self._drain.wait(self._rhythm.pause())
+        self._drain.wait(self._timings.pause())
         return True
 
     def _runs(self, plan: BatchPlan) -> None:
         started = self._clock()
-        with self._rhythm.watched(plan):
+        with self._timings.watched(plan):
             committed = self._ran(plan)
         if committed is not None:
-            self._rhythm.on_progress(committed, self._clock() - started)
+            self._timings.on_progress(committed, self._clock() - started)
 
     @property
     def _isolating(self) -> bool:
@@ -170,7 +173,8 @@ class Loop:
         return committed
 
     def _audit(self) -> None:
-        """Lists the shards if it is time to."""
+        """Lists the shards if it is time to, and folds what that says is over."""
         if self._clock() - self._audited > AUDIT_SECONDS:
             self._consumer.audit()
+            self._timings.fold()
             self._audited = self._clock()

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
-from sluice_consumer.batches.shard_rows import live
+from sluice_consumer.batches.shard_rows import folded, gone, live
 
 T = TypeVar("T")
 STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
@@ -32,6 +32,7 @@ class TableView:
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
         inherited: the last batch in which an earlier epoch had bound a range of any shard.
         woken: shards that could have been left out of the last batch that read them, and took part, for a look had found something.
+        filled: the last committed batch that contained shards; None: not known, for an older version committed last.
     """
 
     rows: Mapping[str, ShardRow]
@@ -41,6 +42,7 @@ class TableView:
     own_commits: bool = False
     inherited: int = 0
     woken: frozenset[str] = frozenset()
+    filled: int | None = None
 
     @property
     def number(self) -> int:
@@ -51,6 +53,15 @@ class TableView:
     def live(self) -> Mapping[str, ShardRow]:
         """Rows that may still matter to a plan; the others stand at END, and so do their children's parents."""
         return live(self.rows)
+
+    def accounts(self, shard_id: str) -> bool:
+        """Whether a shard has a row, or had one until it was over."""
+        return shard_id in self.rows or shard_id in folded(self.rows)
+
+    @property
+    def known(self) -> int:
+        """How many shards the table knows: those with a row, and those whose row is gone."""
+        return len(self.rows) + gone(self.rows)
 
     @property
     def opened(self) -> list[ShardRow]:
@@ -97,9 +108,11 @@ class BatchPlan:
 
 
 def is_read_to_end(view: TableView, child: ShardRow, parent: str) -> bool:
-    """Whether a parent was read to its end: its row is at END, or it is neither in a row nor in the stream any more."""
+    """Whether a parent was read to its end: its row is at END, or it was folded, or it is neither in a row nor in the stream any more."""
     row = view.rows.get(parent)
-    return _expired(view, child, parent) if row is None else row.committed_position(view.committed) == END
+    if row is None:
+        return view.accounts(parent) or _expired(view, child, parent)
+    return row.committed_position(view.committed) == END
 
 
 def _expired(view: TableView, child: ShardRow, parent: str) -> bool:
@@ -203,13 +216,23 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 
 
 def held(view: TableView, generation: int) -> int:
-    """How many rows no earlier epoch can move any more: those that carry this generation, and those at END, which are not fenced."""
-    return len(view.rows) - sum(row.generation != generation for row in view.opened)
+    """How many shards no earlier epoch can move any more: rows that carry this generation, rows at END, which are not fenced, and folded shards."""
+    return view.known - sum(row.generation != generation for row in view.opened)
 
 
 def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
     """Whether a shard is at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
     return row.committed_position(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
+
+
+def unread_since(view: TableView, millis: int) -> bool:
+    """Whether an open shard was not read after a time, as far as is known of it; children that have no row yet are such shards, too."""
+    return any(0 < _unread_from(view, row) <= millis for row in (*view.opened, *missing_children(view, 0)))
+
+
+def _unread_from(view: TableView, row: ShardRow) -> int:
+    """From when on records of a shard may be unread: when it or its parents were read last, or from when on it is to be read. 0: nothing is known."""
+    return row.read_to or row.end.millis or earliest_arrival_millis(view.rows[parent] for parent in row.parents if parent in view.rows)
 
 
 def waits_for_number(view: TableView) -> bool:
@@ -223,19 +246,19 @@ def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
     known: dict[str, Child] = {}
     for row in _ordered(view.live):
         if row.children and row.committed_position(view.committed) == END:
-            known |= {child.id: child for child in row.children if child.id not in view.rows}
+            known |= {child.id: child for child in row.children if not view.accounts(child.id)}
     return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
 
 
 def unaccounted(view: TableView, listed: Iterable[Child], generation: int) -> tuple[ShardRow, ...]:
-    """Rows to create for listed shards that no row accounts for (the audit)."""
-    missing = {child.id: child for child in listed if child.id not in view.rows}
+    """Rows to create for listed shards that no row accounts for (the audit). Those that were folded are over, whoever lists them."""
+    missing = {child.id: child for child in listed if not view.accounts(child.id)}
     return tuple(_beginning(view, child, generation, view.committed + 2) for _, child in sorted(missing.items()))
 
 
 def needs_audit(view: TableView) -> bool:
     """Whether a parent has no row, and is listed or may be: its children wait until an audit gave it one, or found that it expired."""
-    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.live.values() for parent in row.parents)
+    return any(not view.accounts(parent) and not _expired(view, row, parent) for row in view.live.values() for parent in row.parents)
 
 
 def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:

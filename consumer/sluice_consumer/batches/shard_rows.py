@@ -7,6 +7,7 @@ planning, metrics and warnings go through the others only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -18,26 +19,41 @@ class ShardRows(Mapping[str, ShardRow]):
     Attributes:
         live: all that may still matter to a plan.
         over: rows at END in a committed batch, whose children all have rows. Nothing changes them any more.
+        folded: shards that are over, as rows `ended/<id>` say, and when that was written. Some of them may still have their own row.
+        gone: how many of those have none.
     """
 
-    __slots__ = ("live", "over")
+    __slots__ = ("folded", "gone", "live", "over")
 
-    def __init__(self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None) -> None:
-        self.live, self.over = live, over or {}
+    def __init__(
+        self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: Mapping[str, int] | None = None, gone: int = 0
+    ) -> None:
+        self.live, self.over, self.folded, self.gone = live, over or {}, folded or {}, gone
 
     @staticmethod
-    def of(rows: Mapping[str, ShardRow], committed: int) -> ShardRows:
-        """Rows as a table has them, while `committed` is the last committed batch."""
-        return ShardRows({}).known(rows.values(), committed)
+    def of(rows: Mapping[str, ShardRow], committed: int, folded: Mapping[str, int] | None = None) -> ShardRows:
+        """Rows as a table has them, and the shards that were folded, while `committed` is the last committed batch."""
+        return _counted(ShardRows({}, folded=folded).known(rows.values(), committed))
+
+    def fold(self, shards: Iterable[str], at: int) -> ShardRows:
+        """With these shards folded, too, at this time."""
+        return _counted(ShardRows(self.live, self.over, dict(self.folded) | dict.fromkeys(shards, at)))
+
+    def without(self, shards: AbstractSet[str]) -> ShardRows:
+        """Without rows that are over and were deleted."""
+        return _counted(ShardRows(self.live, {shard: row for shard, row in self.over.items() if shard not in shards}, self.folded))
 
     def known(self, rows: Iterable[ShardRow], committed: int) -> ShardRows:
         """With these rows in place of what was known of their shards. Rows that are over are copied only when one joins them."""
         live = dict(self.live) | {row.id: row for row in rows}
         ended = [row for row in live.values() if row.committed_position(committed) == END]
-        over = {row.id: row for row in ended if all(child.id in live or child.id in self.over for child in row.children or ())}
+        over = {row.id: row for row in ended if all(self._accounts(child.id, live) for child in row.children or ())}
         if not over:
-            return ShardRows(live, self.over)
-        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over)
+            return ShardRows(live, self.over, self.folded, self.gone)
+        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over, self.folded, self.gone)
+
+    def _accounts(self, shard: str, live: Mapping[str, ShardRow]) -> bool:
+        return shard in live or shard in self.over or shard in self.folded
 
     def __getitem__(self, shard_id: str) -> ShardRow:
         row = self.live.get(shard_id)
@@ -52,6 +68,20 @@ class ShardRows(Mapping[str, ShardRow]):
 
     def __len__(self) -> int:
         return len(self.live) + len(self.over)
+
+
+def _counted(rows: ShardRows) -> ShardRows:
+    return ShardRows(rows.live, rows.over, rows.folded, sum(shard not in rows for shard in rows.folded))
+
+
+def folded(rows: Mapping[str, ShardRow]) -> Mapping[str, int]:
+    """Shards that were folded, and when; beside a plain map there are none."""
+    return rows.folded if isinstance(rows, ShardRows) else {}
+
+
+def gone(rows: Mapping[str, ShardRow]) -> int:
+    """How many shards were folded and have no row any more."""
+    return rows.gone if isinstance(rows, ShardRows) else 0
 
 
 def live(rows: Mapping[str, ShardRow]) -> Mapping[str, ShardRow]:

@@ -1,4 +1,7 @@
-"""Whether the checkpoint table is this consumer's, and can be read. What only a write shows is not looked at: PutItem, UpdateItem, CreateTable."""
+"""Whether the checkpoint table is this consumer's, and can be read.
+
+What only a write shows is not looked at: PutItem, UpdateItem, DeleteItem, CreateTable.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class BatchProgress:
             generation=self._generation,
             batch=view.committed,
             open_shards=opened,
-            ended_shards=len(view.rows) - opened,
+            ended_shards=view.known - opened,
             held_shards=planner.held(view, self._generation),
             millis_behind_latest=self.behind,
             records=self._records,
@@ -92,7 +92,7 @@ class Backfill:
         """Shards that are there, how much of the stream's time is left, and how long that takes at the present pace."""
         view = self.consumer.view
         away = [row for row in view.live.values() if not planner.caught_up(view, row, self.goal)]
-        done = f"{len(view.rows) - len(away)} of {len(view.rows)} shards done"
+        done = f"{view.known - len(away)} of {view.known} shards done"
         read_to = min((row.read_to for row in away if row.read_to), default=None)
         if read_to is None:
             return done

@@ -27,7 +27,7 @@ class RowFigures(Collector):
         view, generation = self._consumer.view, self._consumer.epoch.generation
         opened = view.opened
         held = planner.held(view, generation)
-        states = {"open": len(opened), "ended": len(view.rows) - len(opened), "held": held}
+        states = {"open": len(opened), "ended": view.known - len(opened), "held": held}
         yield _gauge(GENERATION, [((), generation)])
         yield _gauge(COMMITTED, [((), view.committed)])
         yield _gauge(SHARDS, (((state,), number) for state, number in states.items()))

@@ -22,6 +22,7 @@ from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, Config
@@ -141,23 +142,25 @@ class Session:
         limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
         looks = self.looks()
-        rhythm = LoopTimings(
+        timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
             look=looks,
             pause=looks.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
-            watched=self._watched,
+            fold=self.folder(self._drain.is_set).turn,
+            watched=lambda plan: self._watched(engine, plan),
         )
         self._report(ReportPhase.RUNNING)
         with self._watch.started():
-            Loop(self.consumer, self._watch, rhythm, self._drain, isolator).run()
+            Loop(self.consumer, self._watch, timings, self._drain, isolator).run()
 
     @contextlib.contextmanager
-    def _watched(self, plan: BatchPlan) -> Iterator[None]:
-        """A batch from its begin to its end: reported, and watched."""
+    def _watched(self, engine: ReadSettings, plan: BatchPlan) -> Iterator[None]:
+        """A batch from its begin to its end: reported, and watched. Its tasks know the retention that the last audit found."""
         assert self._watch is not None  # noqa: S101 - loop() set it
+        engine.identity = self.consumer.identity or engine.identity
         self._open = plan.number
         self._reporter.update(lambda report: replace(report, open_batch=plan.number))
         with self._watch.batch(plan):
@@ -244,6 +247,11 @@ class Session:
     def looks(self) -> ShardLooks:
         """Which shards are idle, within the share of their calls that the user gave."""
         return ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end), limits=LookLimits.of(self._config.stream.probe_share))
+
+    def folder(self, stops: Callable[[], bool]) -> Folder:
+        """Folds rows of shards that are over, between two batches; whether the driver `stops` is asked before each transaction."""
+        store = wiring.folding_store(self._config, self._calls.requests.listener(DYNAMODB))
+        return Folder(self.consumer, FoldPorts(store, time.monotonic, stops))
 
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""

@@ -18,6 +18,8 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.config import Config, StreamConfig
 
+FOLDING_SECONDS = 1.0  # in which tries of a fold begin; connecting and reading have as long each, and no try has more than both
+
 
 @functools.cache
 def _shared(endpoint: Endpoint) -> Api:
@@ -47,6 +49,13 @@ def beating_store(config: Config) -> CheckpointStore:
     sixth = config.lease_duration_seconds / 6
     endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=sixth / 2)
     return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), Patience(limit=sixth, cap=sixth / 4)))
+
+
+def folding_store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
+    """The same table for folding, between two batches: an answer within three seconds, or none (docs/protocol.md, "Folded shards")."""
+    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=FOLDING_SECONDS, whole=2 * FOLDING_SECONDS)
+    patience = Patience(limit=FOLDING_SECONDS, cap=FOLDING_SECONDS / 4, listener=listener)
+    return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), patience))
 
 
 def targets(config: Config) -> DynamoTargets:

@@ -67,7 +67,8 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
         raise LostRace(f"batch {row.batch} of {row.id} is open; {task.batch} is past")
     if row.batch == task.batch:
         return _replay(store, source, task, row)
-    fetched = source.fetch(FetchRequest(row.id, row.end, row.read_to, row.iterator, _earliest_arrival_millis(store, row)), task.limits)
+    place = FetchRequest(row.id, row.end, row.read_to, row.iterator, _earliest_arrival_millis(store, row), row.parents)
+    fetched = source.fetch(place, task.limits)
     outcome = task.requests.carry(lambda calls: store.bind(task.epoch, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
 

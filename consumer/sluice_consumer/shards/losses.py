@@ -18,23 +18,34 @@ def overtaken(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> s
     No record is older than its stream. An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply
     alone says nothing.
     """
+    return _told_of(place, stream, now_millis, stream.retention_millis, "keeps records for")
+
+
+def overtaken_before(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> str | None:
+    """What to say if the retention that the stream had before it was raised may have passed a place. Whoever asks has to look what is still there."""
+    if not stream.shorter_millis:
+        return None
+    return _told_of(place, stream, now_millis, stream.shorter_millis, "kept records only for")
+
+
+def _told_of(place: FetchRequest, stream: StreamIdentity, now_millis: int, kept_millis: int, how: str) -> str | None:
     since, what = _since(place)
     unread_since = max(since, stream.created_millis) if since else 0
-    if not since or now_millis - unread_since <= stream.retention_millis - WHOLE_SECOND_MILLIS:
+    if not since or now_millis - unread_since <= kept_millis - WHOLE_SECOND_MILLIS:
         return None
-    return what.format(time=iso(since), kept=f"{stream.retention_millis / HOUR_MILLIS:g} h", place=_told(place.position))
+    return what.format(time=iso(since), keeps=f"{how} {kept_millis / HOUR_MILLIS:g} h", place=_told(place.position))
 
 
 def _since(place: FetchRequest) -> tuple[int, str]:
     """From when on records may be unread (0: unknown), and what to say of that."""
-    follows = "it follows shards that were read up to {time}, and the stream keeps records for {kept}: its first records may have expired"
+    follows = "it follows shards that were read up to {time}, and the stream {keeps}: its first records may have expired"
     if place.read_to and place.position != TRIM_HORIZON:
         return (
             place.read_to,
-            "it was last read up to {time}, and the stream keeps records for {kept}: what came after {place} may have expired",
+            "it was last read up to {time}, and the stream {keeps}: what came after {place} may have expired",
         )
     if place.position.millis:
-        begins = "it was to begin at {time}, and the stream keeps records for {kept}: what came between then and the oldest record may have expired"
+        begins = "it was to begin at {time}, and the stream {keeps}: what came between then and the oldest record may have expired"
         return place.position.millis, begins
     return place.read_to or place.earliest_arrival_millis, follows
 

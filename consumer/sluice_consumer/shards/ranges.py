@@ -26,6 +26,7 @@ class FetchRequest:
 
     `read_to` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
     call; it may have expired. `earliest_arrival_millis` is of a shard that was not read: the time up to which its parents were (0: unknown).
+    `parents` are the shards that it follows: all their records came before all of its own.
     """
 
     shard_id: str
@@ -33,6 +34,7 @@ class FetchRequest:
     read_to: int = 0
     iterator: str | None = None
     earliest_arrival_millis: int = 0
+    parents: frozenset[str] = frozenset()
 
     @property
     def checkpoint(self) -> str | None:
@@ -64,7 +66,8 @@ class Fetched:
         first: sequence number of the Kinesis record of the first user record; None without any.
         size: bytes of payload in the range, aggregates counted as they were sent.
         behind: how far `end` is behind the tip, milliseconds.
-        read_to: the service's time up to which the shard was read; never less than that of the place it began at.
+        read_to: the service's time up to which the shard was read; never less than that of the place it began at, or of its parents. So children of
+            a shard that ended without a record know how old they may be.
         children: what follows; with END only, and not in a replay (the row has them).
         note: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.

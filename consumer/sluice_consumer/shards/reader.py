@@ -46,6 +46,7 @@ class ShardReader:
     def __init__(self, client: KinesisClient, catalog: StreamCatalog, identity: StreamIdentity) -> None:
         self._client, self._catalog, self._identity = client, catalog, identity
         self._mean_sizes: dict[str, float] = {}
+        self._whole: set[str] = set()  # shards that were found to hold all that the shorter retention might have taken
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end, or for some seconds.
@@ -66,7 +67,7 @@ class ShardReader:
             self._same_stream()
         if buffer.taken:
             self._mean_sizes[place.shard_id] = buffer.delivered / buffer.taken
-        return replace(fetched, read_to=max(fetched.read_to, place.read_to))
+        return replace(fetched, read_to=max(fetched.read_to, place.read_to, place.earliest_arrival_millis))
 
     def _fetch(self, pages: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = pages.page(self._limit(pages, limits))
@@ -182,7 +183,33 @@ class ShardReader:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
 
     def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
-        return losses.overtaken(place, self._identity, page.server_millis)
+        told = losses.overtaken(place, self._identity, page.server_millis)
+        if told is None and (earlier := losses.overtaken_before(place, self._identity, page.server_millis)):
+            return None if self._is_whole(place) else earlier
+        return told
+
+    def _is_whole(self, place: FetchRequest) -> bool:
+        """See `_holds`. Where it does, nothing can be missing later either, so a shard that is far behind is not asked with every range."""
+        if place.shard_id not in self._whole and self._holds(place):
+            self._whole.add(place.shard_id)
+        return place.shard_id in self._whole
+
+    def _holds(self, place: FetchRequest) -> bool:
+        """Whether there still is a record at a place or before it. The oldest expire first: with that, all that followed is there."""
+        position = place.position
+        if position.sequence is None and position.millis is None:
+            return any(map(self._has_record, sorted(place.parents)))
+        oldest = self._oldest(place.shard_id).records
+        if position.sequence is not None:
+            return bool(_up_to(oldest, position.sequence))
+        return any(arrival <= (position.millis or 0) for arrival in oldest.arrival_millis)
+
+    def _has_record(self, shard_id: str) -> bool:
+        """Whether a shard still has a record; one that has left the stream has none."""
+        try:
+            return len(self._oldest(shard_id).records) > 0
+        except ShardNotFound:
+            return False
 
     def _gone(self, place: FetchRequest, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
@@ -191,13 +218,17 @@ class ShardReader:
         """
         if _up_to(page.records.part(0, 1), came_to):
             return None
-        pages = ShardPages(self._client, place.shard_id, RangeBuffer(TRIM_HORIZON))
+        if _up_to(self._oldest(place.shard_id).records, came_to):
+            return None
+        return losses.gone(place)
+
+    def _oldest(self, shard_id: str) -> Page:
+        """A reply with the oldest record of a shard, or without any if it has none."""
+        pages = ShardPages(self._client, shard_id, RangeBuffer(TRIM_HORIZON))
         oldest = pages.page(1)
         while not (len(oldest.records) or oldest.next_iterator is None or pages.at_tip(oldest)):
             oldest = pages.page(1)
-        if _up_to(oldest.records, came_to):
-            return None
-        return losses.gone(place)
+        return oldest
 
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].

@@ -33,6 +33,7 @@ class Surroundings:
         engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
         on_progress: called with every committed batch, and with None when there is nothing to read.
         stands: what Spark's commit log holds of the query that asks; None: nothing. Called when Spark does not say it, while it waits for the answer.
+        fold: folds rows of shards that are over, right after an audit (`batches.folding.Folder`).
     """
 
     alive: Callable[[], None]
@@ -41,6 +42,7 @@ class Surroundings:
     engine: Engine
     on_progress: Callable[[Committed | None], None]
     stands: Callable[[], Offset | None]
+    fold: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class StreamPlanner:
     def __init__(self, consumer: Consumer, around: Surroundings, accepted: int | None = None) -> None:
         assert consumer.row is not None  # noqa: S101 - it began
         self._consumer, self._around, self._id, self._accepted = consumer, around, consumer.row.consumer_id, accepted
+        self._begun = False
         self._goal: int | None = None
         self._answered: tuple[Offset, Offset] | None = None
         self.open: BatchPlan | None = None
@@ -177,8 +180,7 @@ class StreamPlanner:
         return offsets.of_committed(self._consumer.view, number)
 
     def _next(self) -> BatchPlan | None:
-        if self._around.audit_due():
-            self._consumer.audit()
+        self._audit()
         consumer = self._consumer
         left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
         looked = self._around.look((*left, *self._others(left)))
@@ -186,6 +188,14 @@ class StreamPlanner:
         if plan is None and self._goal is not None:
             plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
         return plan if plan is not None and self._due(plan, looked) else None
+
+    def _audit(self) -> None:
+        """Lists the shards if it is time to, and folds what that says is over; first what the listing said with which the epoch began."""
+        if due := self._around.audit_due():
+            self._consumer.audit()
+        if due or not self._begun:
+            self._begun = True
+            self._around.fold()
 
     def _others(self, left: Sequence[ShardRow]) -> list[ShardRow]:
         """Shards that take part, and of which only a look says whether they have more. They are looked at with `left`, so that each has its turn."""

@@ -57,6 +57,7 @@ class Source:
         self.identity = work.consumer.identify()
         self.query: StreamingQuery | None = None
         self.address = ""
+        self._stopping = False
         self._jobs = QueryJobs(spark)
         self._idle, self._handed = Every(LOOK_SECONDS), time.monotonic()
         self.planner = StreamPlanner(
@@ -68,6 +69,7 @@ class Source:
                 engine=self._jobs,
                 on_progress=self._report_progress,
                 stands=self._stands,
+                fold=work.folder(lambda: self._stopping).turn,
             ),
             config.accept_loss_of_batch,
         )
@@ -123,6 +125,7 @@ class Source:
 
     def stop(self) -> bool:
         """Stops the query, if there is one: at the end, and when the lease is lost. Whether it stopped in time."""
+        self._stopping = True
         if self.query is None:
             return True
         stopping = threading.Thread(target=self.query.stop, name="stop", daemon=True)
@@ -160,6 +163,7 @@ class Source:
         if plan is None:
             return None
         cores = self._spark.sparkContext.defaultParallelism
+        self.identity = self._work.consumer.identity or self.identity  # the last audit may have found another retention
         return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores).to_json()
 
     def _report_progress(self, committed: Committed | None) -> None:

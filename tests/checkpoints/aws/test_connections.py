@@ -7,7 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
@@ -176,6 +176,58 @@ def test_who_does_not_answer_is_not_waited_for_for_ever() -> None:
         ask = plain(service, waits=TimeLimits(connect=5, read=0.05))
         with pytest.raises(TimeoutError):
             ask()
+
+
+class Dripping:
+    """A connection on which a byte of the reply comes each half second, by a clock of its own."""
+
+    def __init__(self, reply: bytes) -> None:
+        self.now, self.waits, self.closed, self._left = 100.0, list[float](), False, reply
+
+    def gettimeout(self) -> float:
+        """See `socket`."""
+        return 1.0
+
+    def settimeout(self, seconds: float) -> None:
+        """See `socket`."""
+        self.waits.append(seconds)
+
+    def sendall(self, _request: bytes) -> None:
+        """See `socket`."""
+
+    def recv(self, _size: int) -> bytes:
+        """See `socket`."""
+        self.now += 0.5
+        one, self._left = self._left[:1], self._left[1:]
+        return one
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """See `socket`."""
+        buffer[:1] = self.recv(1)
+        return 1
+
+    def close(self) -> None:
+        """See `socket`."""
+        self.closed = True
+
+
+@pytest.mark.parametrize("whole", [2.0, 25.3], ids=["in its head", "in its content"])
+def test_a_reply_that_comes_byte_by_byte_ends_with_the_call(whole: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little each receive has to wait. No receive waits for longer than what is left."""
+    dripping: Any = Dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n" + b"o" * 42)
+    monkeypatch.setattr("sluice_checkpoints.aws.connections.time.monotonic", lambda: dripping.now)
+    with pytest.raises(TimeoutError):
+        Connections("host", lambda: dripping, 1, whole).request("POST", "http://host/", b"", {})
+    assert (dripping.now, dripping.closed) == (100 + -(-whole // 0.5) * 0.5, True)
+    assert dripping.waits[-2:] == [pytest.approx(whole % 0.5 or 0.5), 1.0]
+
+
+def test_a_reply_that_comes_in_time_is_taken_whole_and_the_connection_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own wait is back."""
+    dripping: Any = Dripping(OK)
+    monkeypatch.setattr("sluice_checkpoints.aws.connections.time.monotonic", lambda: dripping.now)
+    reply = Connections("host", lambda: dripping, 1, 30.0).request("POST", "http://host/", b"", {})
+    assert (reply.data, dripping.closed, dripping.waits[-1]) == (b"ok", False, 1.0)
 
 
 def test_nobody_there_is_an_error_that_urllib3_names() -> None:

@@ -14,8 +14,8 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
 from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp
 from sluice_checkpoints.dynamodb.table import DynamoTable
-from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
-from sluice_checkpoints.protocol.table import Update, equals
+from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable, SluiceError
+from sluice_checkpoints.protocol.table import Delete, Update, equals
 
 ROW = {"Item": {"id": {"S": "a"}, "n": {"N": "1"}}}
 
@@ -30,7 +30,7 @@ class Service:
     def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
         """See `urllib3.PoolManager.request`."""
         assert (method, url) == ("POST", "https://dynamodb.example/")
-        assert json.loads(body)["TableName"] == "orders"
+        assert b'"TableName":"orders"' in body
         self.asked.append((headers["X-Amz-Target"], headers))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -106,6 +106,27 @@ def test_credentials_that_stay_expired_are_named(table: DynamoTable, service: Se
     with pytest.raises(ServiceUnavailable, match="credentials have expired") as caught:
         table.get("a")
     assert "the role it needs" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "denied"),
+    [
+        ({"__type": "x#AccessDeniedException", "Message": "not authorized to perform: dynamodb:DeleteItem"}, True),
+        ({"__type": "x#UnrecognizedClientException", "message": "The security token is invalid"}, False),
+        ({"__type": "x#ValidationException", "message": "Item size has exceeded"}, False),
+        ({"__type": "x#ThrottlingException"}, False),
+        ({"__type": "x#ResourceNotFoundException"}, False),
+        ({"__type": "x#TransactionCanceledException", "CancellationReasons": [{"Code": "ValidationError"}]}, False),
+        ({"__type": "x#TransactionCanceledException", "CancellationReasons": [{"Code": "ThrottlingError"}]}, False),
+    ],
+    ids=str,
+)
+def test_only_a_permission_that_is_missing_is_read_as_one(table: DynamoTable, service: Service, reply: dict[str, Any], *, denied: bool) -> None:
+    """Whoever is told to grant one is told so for no other reason."""
+    service.answers = [says(reply, 400)]
+    with pytest.raises(SluiceError) as caught:
+        table.transact([Delete("a", ())])
+    assert isinstance(caught.value, AccessDenied) is denied
 
 
 def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:

@@ -51,7 +51,7 @@ def migrated(written: WrittenTable, target: str = "renamed") -> MigrationResult:
 def places(written: WrittenTable) -> dict[str, Position]:
     """Where the consumer stands."""
     committed = written.table.rows["consumer"]["committed"]
-    return {i: row.committed_position(committed) for i, row in written.store.shards().items()}
+    return {i: row.committed_position(committed) for i, row in written.store.contents().all.items()}
 
 
 def test_the_list_of_kinds_has_every_row_and_every_attribute_that_is_written(written: WrittenTable) -> None:
@@ -80,8 +80,9 @@ def test_it_can_be_migrated(written: WrittenTable) -> None:
 
 def test_it_can_be_shown(written: WrittenTable) -> None:
     """Each shard, and nothing that is no shard."""
-    shown = document(OwnTable(written.table))["shards"]
-    assert shown.keys() == places(written).keys()
+    shown = document(OwnTable(written.table))
+    assert shown["folded"] == {"shards": [written.bench.two], "notes": {written.bench.two: "note"}}
+    assert {*shown["shards"], *shown["folded"]["shards"]} == places(written).keys()
 
 
 def test_it_can_be_diagnosed(written: WrittenTable) -> None:
@@ -93,14 +94,16 @@ def test_it_can_be_diagnosed(written: WrittenTable) -> None:
 
 
 def test_it_can_be_exported(written: WrittenTable) -> None:
-    """To KCL."""
+    """To KCL: the shard that was folded is finished there, and so it is not read again."""
     bench = written.bench
     tables = MemoryTargetTables({})
     ports = ExportPorts(CheckpointStore(OwnTable(written.table)), bench.stream, tables, lambda: 0.0, lambda _: None)
     assert Exporter(ExportRequest("kcl", "back"), ports).run().state == "EXPORTED"
+    leases = {item["leaseKey"]["S"]: item["checkpoint"]["S"] for item in tables.tables["back"][1]}
+    assert leases[bench.two] == "SHARD_END"
 
 
-@pytest.mark.parametrize("key", ["consumer", "migration", "isolation", "bootstrap/", "shard/"])
+@pytest.mark.parametrize("key", ["consumer", "migration", "isolation", "bootstrap/", "ended/", "shard/"])
 def test_an_attribute_that_no_writer_writes_is_refused_by_name(written: WrittenTable, key: str) -> None:
     """A later version may keep the place there."""
     row = next(row for i, row in written.table.rows.items() if i.startswith(key))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from consuming import S0, S1, Bench
+from consuming import S0, S1, Bench, Engine
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
 from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import Range, TaskAttempt
-from sluice_consumer.batches import planner
-from sluice_consumer.batches.consumer import check_identity
+from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.consumer import Consumer, check_identity
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import StartConfig
 
 
 @pytest.mark.parametrize(
@@ -128,3 +131,137 @@ def test_an_epoch_begins_with_the_possible_losses_of_committed_ranges() -> None:
     rows = former.view.rows
     former.view = replace(former.view, committed=1, rows={S0: replace(rows[S0], batch=1, note="n"), S1: replace(rows[S1], batch=2, note="m")})
     assert former.notes == (f"{S0}: n",)
+
+
+# -- the retention -----------------------------------------------------------------------------------------------------------------
+
+DAY, WEEK = 86_400_000, 7 * 86_400_000
+
+
+def kept(bench: Bench) -> int | None:
+    """The retention in the consumer row."""
+    row = bench.store.consumer()
+    assert row is not None
+    return row.retention
+
+
+def read_up_to(bench: Bench, millis: int) -> None:
+    """Up to when the rows say that their shards were read."""
+    for row in bench.store.shards().values():
+        bench.table.rows[row.key] = replace(row, read_to=millis).to_item()
+
+
+def test_a_shorter_retention_is_kept_at_once() -> None:
+    """What is unread may expire by it from now on."""
+    bench = Bench()
+    bench.stream.retention_millis = WEEK
+    bench.begin()
+    bench.stream.retention_millis = DAY
+    consumer = bench.begin()
+    assert consumer.identity is not None
+    assert (kept(bench), consumer.identity.shorter_millis) == (DAY, 0)
+
+
+def test_a_retention_that_is_raised_is_kept_once_all_was_read() -> None:
+    """Until then each epoch tells its readers of the shorter one, whoever died before."""
+    bench = Bench()
+    bench.begin()
+    read_up_to(bench, bench.now)
+    bench.now += 2 * DAY
+    bench.stream.retention_millis = WEEK
+    for _ in range(2):
+        consumer = bench.begin()
+        assert consumer.identity is not None
+        assert (kept(bench), consumer.identity.shorter_millis, consumer.identify().shorter_millis) == (DAY, DAY, DAY)
+    read_up_to(bench, bench.now)
+    heir = bench.begin()
+    assert heir.identity is not None
+    assert (kept(bench), heir.identity.shorter_millis, heir.identify().shorter_millis) == (WEEK, 0, 0)
+
+
+CHILD_ROWS = ["planned with their parent", "listed by an audit while it was open", "made when it had ended", "not made yet"]
+
+
+@pytest.mark.parametrize("made", CHILD_ROWS)
+def test_a_retention_that_is_raised_is_not_kept_while_children_are_unread(made: str) -> None:
+    """Only their parent's row says since when: it was read to its end two days ago. They have not begun, and no other shard is open."""
+    bench = Bench()
+    if made == "planned with their parent":
+        bench = _planned_with_its_children()
+    consumer = bench.begin()
+    if S1 not in bench.stream.shards:
+        bench.stream.split(S0)
+    if made == "listed by an audit while it was open":
+        consumer.audit()
+    _read_to_end(bench, consumer)
+    if made == "made when it had ended":
+        consumer.plan()
+    assert (S1 in bench.store.shards()) == (made != "not made yet")
+    bench.now += 2 * DAY
+    bench.stream.retention_millis = WEEK
+    heir = bench.take()
+    if made == "not made yet":  # a machine of the service that has not heard of the split answers
+        whole = bench.stream.list_shards()
+        heir.catalog = _Late(bench.stream, replace(whole, shards=tuple(shard for shard in whole.shards if shard.id == S0)))
+    heir.begin()
+    assert kept(bench) == DAY
+    assert heir.identity is not None
+    assert heir.identity.shorter_millis == DAY
+    heir.plan()
+    read_up_to(bench, bench.now)
+    bench.begin()
+    assert kept(bench) == WEEK
+
+
+class _Late:
+    """A catalog whose listing is an old one."""
+
+    def __init__(self, stream: Any, listed: Any) -> None:
+        self._stream, self._listed = stream, listed
+
+    def describe(self) -> Any:
+        return self._stream.describe()
+
+    def list_shards(self) -> Any:
+        return self._listed
+
+
+def _planned_with_its_children() -> Bench:
+    """The consumer begins when the shard had been split already."""
+    bench = Bench()
+    bench.stream.split(S0)
+    bench.table.rows.clear()
+    bootstrap.prepare(bench.store, bootstrap.Seed("p", "id", bench.stream.describe(), bench.stream.list_shards()), StartConfig())
+    return bench
+
+
+def _read_to_end(bench: Bench, consumer: Consumer) -> None:
+    """The shard is read to its end now, and that is committed; the driver dies before it plans again."""
+    plan = consumer.plan()
+    assert plan is not None
+    children = bench.stream.list_shards().children_of(S0)
+    ended = Range(S0, plan.rows[0].end, END, "1", 1, children=children, read_to=bench.now)
+
+    def act(_plan: BatchPlan) -> None:
+        bench.store.bind(consumer.epoch, plan.number, ended, TaskAttempt("k", 1))
+
+    consumer.run(plan, Engine(act))
+
+
+def test_a_table_without_a_retention_gets_the_present_one() -> None:
+    """An older version made it: nothing is known of what came before."""
+    bench = Bench()
+    del bench.table.rows["consumer"]["retention"]
+    bench.begin()
+    assert kept(bench) == DAY
+
+
+def test_an_epoch_that_was_taken_over_keeps_no_retention() -> None:
+    """Its audit ends it."""
+    bench = Bench()
+    former = bench.begin()
+    bench.begin()
+    bench.stream.retention_millis = DAY // 2
+    with pytest.raises(Fenced):
+        former.audit()
+    assert kept(bench) == DAY

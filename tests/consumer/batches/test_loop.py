@@ -81,11 +81,21 @@ class Bench:
         self.told: list[int | None] = []
         self.begun: list[int] = []
         self.asked = self.rests = 0
+        self.folds: list[int] = []
         self.idle: Callable[[], bool] = lambda: True
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = LoopTimings(5.0, until, self._look, self._tell, self._rest, clock=lambda: clock.value, watched=self._watched)
-        self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
+        timings = LoopTimings(
+            5.0,
+            until,
+            self._look,
+            self._tell,
+            self._rest,
+            clock=lambda: clock.value,
+            fold=lambda: self.folds.append(len(consumer.audits)),
+            watched=self._watched,
+        )
+        self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", self.drain))
 
     @contextmanager
     def _watched(self, plan: BatchPlan) -> Iterator[None]:
@@ -158,7 +168,7 @@ def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow) -
 def test_a_shard_that_had_no_turn_to_be_looked_at_is_at_the_tip_as_its_range_said(clock: SimpleNamespace) -> None:
     """A batch that reads it would make more calls than the look that it may not have yet."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=2)
-    bench.loop._rhythm = replace(bench.loop._rhythm, look=lambda _rows: {})
+    bench.loop._timings = replace(bench.loop._timings, look=lambda _rows: {})
     bench.loop.run()
     assert bench.told == [0, None]
 
@@ -210,6 +220,16 @@ def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNames
     consumer = FakeConsumer(clock, ROW)
     Bench(clock, consumer, waits=300).loop.run()
     assert consumer.audits == [1121.0, 1242.0]
+
+
+def test_shards_are_folded_before_the_first_batch_and_after_each_audit(clock: SimpleNamespace) -> None:
+    """So a driver that lives for less than two minutes folds, too: the epoch began with an audit."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=1)
+    bench.loop.run()
+    assert bench.folds == [0]
+    longer = Bench(clock, FakeConsumer(clock, ROW), waits=300)
+    longer.loop.run()
+    assert longer.folds == [0, 1, 2]
 
 
 def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> None:

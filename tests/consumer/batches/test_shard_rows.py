@@ -73,6 +73,23 @@ def test_rows_that_are_over_are_looked_up_and_counted_and_not_walked() -> None:
     assert dict(ShardRows(live, over).known([replace(live["other"], note="n")], 6).live) == live | {"other": replace(live["other"], note="n")}
 
 
+def test_folded_shards_are_counted_whether_their_rows_are_gone_or_not() -> None:
+    """The report, metrics and `Ready` say the same before, in between and after."""
+    rows = {shard: row(shard, END) for shard in ("one", "two", "three")} | {"live": row("live", Position.after("1"))}
+    unfolded = ShardRows.of(rows, 5)
+    folded = unfolded.fold(["one", "two"], NOW)
+    deleted = folded.without({"one", "two"}).known([row("live", Position.after("2"))], 5)
+    again = ShardRows.of(dict(deleted), 5, deleted.folded)
+    for found in (unfolded, folded, folded.without({"one"}), deleted, again):
+        consumer = cast("Consumer", SimpleNamespace(view=TableView(found, 5, frozenset()), epoch=SimpleNamespace(generation=3), identity=None))
+        report = BatchProgress(consumer, 3).onto(DriverReport())
+        assert (report.open_shards, report.ended_shards, report.held_shards) == (1, 3, 4)
+        figures = {
+            sample.labels["state"]: sample.value for metric in RowFigures(consumer).collect() for sample in metric.samples if "state" in sample.labels
+        }
+        assert figures == {"open": 1, "ended": 3, "held": 4}
+
+
 def test_an_ended_row_is_over_when_its_end_is_committed_and_all_its_children_have_rows() -> None:
     """Until then a plan has to see it."""
     bench = Bench()

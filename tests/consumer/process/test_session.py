@@ -399,6 +399,19 @@ def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
     assert engine.identity.retention_millis == world.stream.retention_millis
 
 
+def test_a_retention_that_an_audit_found_reaches_the_tasks_of_the_next_batch(world: World) -> None:
+    """Not only those of the one after it: records may have expired by a shorter one."""
+    world.put(0, b"a")
+    one = world.epoch()
+    one.begin(in_pod=False)
+    seen: list[int] = []
+    engine = world.engine(one, lambda: seen.append(engine.identity.retention_millis))
+    world.stream.retention_millis //= 2
+    one.consumer.audit()
+    one.loop(cast("SparkEngine", engine), until_tip=True)
+    assert seen == [world.stream.retention_millis]
+
+
 def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(world: World) -> None:
     """It may have died between the commit and the report."""
     world.put(0, b"a", b"b", b"c")

@@ -36,6 +36,13 @@ def test_a_heartbeat_is_answered_within_a_sixth_of_the_lease_or_not_at_all() -> 
     assert (waits, table._patience.limit) == (TimeLimits(connect=1.0, read=1.0), 2.0)
 
 
+def test_folding_is_answered_within_three_seconds_or_not_at_all() -> None:
+    """A batch waits meanwhile: a second to begin tries, then at most one each to connect and to read, and two for all of it."""
+    table: Any = wiring.folding_store(CONFIG).table
+    waits = api(table)._http._http._make.args[-1]
+    assert (waits, table._patience.limit) == (TimeLimits(connect=1.0, read=1.0, whole=2.0), 1.0)
+
+
 def api(adapter: Any) -> Any:
     """The client of an adapter."""
     return adapter._api

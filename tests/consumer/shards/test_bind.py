@@ -107,7 +107,7 @@ def test_a_shard_whose_row_is_older_than_the_reading_of_its_parents_is_younger_t
     if parent:
         bench.store.put_new(parent.to_item())
     bench.read(source)
-    assert source.asked[0] == (FetchRequest("s", TRIM_HORIZON, earliest_arrival_millis=millis), Limits(10, 100))
+    assert source.asked[0] == (FetchRequest("s", TRIM_HORIZON, earliest_arrival_millis=millis, parents=FRESH.parents), Limits(10, 100))
     assert bench.row.read_to == source.read_to
 
 
@@ -120,7 +120,7 @@ def test_parents_are_asked_for_only_by_a_shard_that_nobody_has_read(row: ShardRo
     bench, source = Bench(row), Source()
     bench.store.put_new(replace(PARENT, read_to=800).to_item())
     bench.read(source)
-    assert source.asked[0] == (FetchRequest("s", row.end, row.read_to), Limits(10, 100))
+    assert source.asked[0] == (FetchRequest("s", row.end, row.read_to, parents=row.parents), Limits(10, 100))
 
 
 def test_an_empty_range_is_bound_too() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from reading.pages import AGGREGATE, at_the_tip, expire, in_turn
 from reading.stream import SHARD, START_MILLIS, Stream
@@ -9,7 +11,8 @@ from reading.stream import SHARD, START_MILLIS, Stream
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired
-from sluice_consumer.shards.ranges import FetchRequest, Limits
+from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader
 
 
 class TestFailures:
@@ -120,6 +123,116 @@ class TestRetention:
         assert fetched.note is not None
         assert "may have expired" in fetched.note
 
+    @staticmethod
+    def raised(stream: Stream) -> int:
+        """The retention is a week from now on; what it was before."""
+        before = stream.memory.retention_millis
+        stream.memory.retention_millis = 7 * before
+        identity = replace(stream.memory.describe(), shorter_millis=before)
+        stream.reader = ShardReader(stream.client, stream.memory, identity)
+        return before
+
+    @pytest.mark.parametrize("kept", [[], [b"kept"]], ids=["nothing left", "something left"])
+    def test_records_that_expired_before_the_retention_was_raised_are_suspect(self, stream: Stream, kept: list[bytes]) -> None:
+        """By the present retention all would be there."""
+        number, _ = stream.put(b"read", b"lost")
+        read_to = stream.now
+        stream.now += stream.memory.retention_millis + 1000
+        stream.memory.expire()
+        self.raised(stream)
+        stream.put(*kept)
+        fetched = stream.fetch(Position.after(number), read_to=read_to)
+        assert fetched.columns.data == kept
+        assert "the stream kept records only for 24 h" in str(fetched.note)
+        assert stream.go_on(fetched).note is None
+
+    @pytest.mark.parametrize("at", ["sequence", "millis"])
+    def test_nothing_is_suspect_if_the_retention_was_raised_in_time(self, stream: Stream, at: str) -> None:
+        """The record at the place is there, so all that followed is."""
+        began = stream.now
+        number, *_ = stream.put(b"read", b"unread")
+        position = Position.after(number) if at == "sequence" else Position.timestamp(began)
+        read_to = stream.now if at == "sequence" else 0
+        before = self.raised(stream)
+        stream.now += before + 1000
+        fetched = stream.fetch(position, read_to=read_to)
+        assert (fetched.note, fetched.columns.data) == (None, [b"unread"] if at == "sequence" else [b"read", b"unread"])
+
+    def child(self, stream: Stream, *parents: str) -> Fetched:
+        """The first range of a child whose parents were read when the world began, and records of its own."""
+        shard = stream.memory.list_shards().shards[-1].id
+        place = FetchRequest(shard, TRIM_HORIZON, earliest_arrival_millis=START_MILLIS, parents=frozenset(parents))
+        return stream.reader.fetch(place, Limits(10, 1000))
+
+    @pytest.mark.parametrize("merged", [False, True])
+    def test_a_child_has_lost_nothing_as_long_as_a_parent_still_has_a_record(self, stream: Stream, *, merged: bool) -> None:
+        """That came before all of its own. After a merge one of the two is enough; the other never had any."""
+        stream.put(b"read")
+        left, right = stream.memory.split(SHARD)
+        if merged:
+            stream.memory.put_in(left, b"read, too")
+            child, parents = stream.memory.merge(left, right), [left, right]
+        else:
+            child, parents = right, [SHARD]
+        stream.memory.put_in(child, b"unread")
+        before = self.raised(stream)
+        stream.now += before + 60_000
+        stream.memory.expire()
+        fetched = self.child(stream, *parents)
+        assert (fetched.note, fetched.columns.data) == (None, [b"unread"])
+
+    @pytest.mark.parametrize("gone", [False, True], ids=["parent is empty", "parent has left the stream"])
+    def test_a_child_is_suspect_if_its_parents_hold_nothing_any_more(self, stream: Stream, *, gone: bool) -> None:
+        """What expired last of them may be older than what expired first of it, or not."""
+        stream.put(b"read")
+        _, child = stream.memory.split(SHARD)
+        stream.memory.put_in(child, b"lost")
+        stream.now += stream.memory.retention_millis + 60_000
+        stream.memory.expire()
+        if gone:
+            stream.memory.expire_shard(SHARD)
+        self.raised(stream)
+        stream.memory.put_in(child, b"kept")
+        fetched = self.child(stream, SHARD)
+        assert fetched.columns.data == [b"kept"]
+        assert "the stream kept records only for 24 h" in str(fetched.note)
+
+    def test_a_shard_that_is_far_behind_is_looked_at_once(self, stream: Stream) -> None:
+        """It holds all of what came since, whatever the shorter retention was; a reading of days has thousands of ranges."""
+        number, *_ = stream.put(b"read", *[b"%d" % i for i in range(20)])
+        read_to = stream.now - 20_000
+        before = self.raised(stream)
+        stream.now += before + 60_000
+        stream.client.calls.clear()
+        fetched = stream.fetch(Position.after(number), Limits(1, 1000), read_to)
+        for _ in range(9):
+            fetched = stream.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to, fetched.iterator), Limits(1, 1000))
+            assert (fetched.note, fetched.records) == (None, 1)
+        assert stream.client.calls.count("GetRecords") == 10 + 1
+
+    def test_a_suspicion_is_said_again_as_long_as_its_range_is_not_bound(self, stream: Stream) -> None:
+        """A task that failed is tried again in the same process."""
+        number, _ = stream.put(b"read", b"lost")
+        read_to = stream.now
+        stream.now += stream.memory.retention_millis + 60_000
+        stream.memory.expire()
+        self.raised(stream)
+        stream.put(b"kept")
+        notes = {stream.fetch(Position.after(number), read_to=read_to).note for _ in range(2)}
+        assert len(notes) == 1
+        assert None not in notes
+
+    def test_a_shard_that_was_read_within_the_shorter_retention_is_not_looked_at(self, stream: Stream) -> None:
+        """It costs no call, and what expired was read."""
+        number, _ = stream.put(b"read", b"unread")
+        before = self.raised(stream)
+        stream.now += before // 2
+        read_to, calls = stream.now - before + 5000, []
+        real = stream.client.get_iterator
+        stream.client.get_iterator = lambda *args: calls.append(args) or real(*args)  # type: ignore[method-assign,func-returns-value]
+        assert stream.fetch(Position.after(number), read_to=read_to).note is None
+        assert len(calls) == 1
+
     def test_a_place_whose_time_ran_out_within_this_second_is_suspect(self, stream: Stream) -> None:
         """The service tells whole seconds: what expired a moment ago is a whole retention old by them, and no more."""
         numbers = stream.put(b"read")
@@ -188,6 +301,12 @@ class TestRetention:
         stream.now += 3_600_000
         stream.behaves(end_with_records=True)
         assert (stream.fetch().end, stream.fetch().read_to) == (END, START_MILLIS)
+
+    def test_a_child_that_ended_without_a_record_was_read_up_to_its_parents(self, stream: Stream) -> None:
+        """Its own children ask its row how old their records may be."""
+        stream.memory.split(SHARD)
+        fetched = stream.reader.fetch(FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=77), Limits(10, 1000))
+        assert (fetched.end, fetched.read_to) == (END, 77)
 
     def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
         """Retention is lazy: records older than the place may still be there."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streaming_world import Checkpoint, Content, Crash, Steps, World
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
+from sluice_consumer.batches.folding import FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.looks import LookLimits, ShardLooks
@@ -389,3 +390,20 @@ def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monk
         world.put([busy], 1)
         assert triggers(6) == 1
     world.judge()
+
+
+@HABITS
+def test_a_query_folds_shards_that_are_over_and_goes_on(*, names_the_start: bool) -> None:
+    """A shard was split and read to its end, and the stream has forgotten it."""
+    world = World(names_the_start=names_the_start, audits=True, folds=FoldLimits(least=1))
+    world.query()
+    ended, *others = [shard.id for shard in world.stream.list_shards().shards]
+    world.now += 3 * world.stream.retention_millis
+    world.stream.expire_shard(ended)
+    for _ in range(3):
+        world.put(others, 2)
+        world.query()
+    assert world.store.contents().folded.keys() == {ended}
+    assert set(world.store.shards()) == set(others)
+    read = [data for _, content in sorted(world.sink.items()) for shard, part in content if shard == others[0] for data in part]
+    assert read == [record.data for record in world.records(others[0])]

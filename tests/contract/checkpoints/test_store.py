@@ -236,6 +236,43 @@ def test_batches_are_committed_one_after_the_other(store: CheckpointStore, batch
     assert consumer(store) == CONSUMER_ROW
 
 
+def test_the_retention_is_kept_by_the_epoch_that_holds_the_lease(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
+    """A reply that is lost does no harm."""
+    CheckpointStore(repeats(store.table)).keep_retention(EPOCH, 86_400_000)
+    assert consumer(store) == replace(CONSUMER_ROW, retention=86_400_000)
+
+
+@pytest.mark.parametrize("epoch", [LATER, EARLIER])
+def test_no_other_epoch_keeps_a_retention(store: CheckpointStore, epoch: Epoch) -> None:
+    """It may know another one."""
+    with pytest.raises(Fenced):
+        store.keep_retention(epoch, 86_400_000)
+    assert consumer(store) == CONSUMER_ROW
+
+
+def test_a_commit_says_which_batch_contained_shards_last(store: CheckpointStore) -> None:
+    """In the same write. Of a commit that does not say it, as an older version's, nothing is known."""
+    assert consumer(store).last_filled is None
+    store.commit(EPOCH, 8, filled=8)
+    store.commit(EPOCH, 9, filled=8)
+    assert consumer(store) == replace(CONSUMER_ROW, committed=9, filled=8, filled_at=9)
+    assert consumer(store).last_filled == 8
+    store.commit(EPOCH, 10)
+    assert consumer(store).last_filled is None
+
+
+def test_of_a_consumer_that_committed_nothing_no_batch_contained_shards() -> None:
+    """So folding may begin with its first batch."""
+    assert replace(CONSUMER_ROW, committed=0).last_filled == 0
+
+
+def test_a_commit_that_fails_says_nothing(store: CheckpointStore) -> None:
+    """Its condition is that of the number."""
+    with pytest.raises(Fenced):
+        store.commit(LATER, 8, filled=8)
+    assert consumer(store) == CONSUMER_ROW
+
+
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_only_the_epoch_that_holds_the_lease_commits(store: CheckpointStore, epoch: Epoch) -> None:
     """Any other has to stop."""

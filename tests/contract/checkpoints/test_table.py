@@ -18,6 +18,7 @@ from sluice_checkpoints.protocol.table import (
     Below,
     Check,
     Condition,
+    Delete,
     Equals,
     Member,
     Outcome,
@@ -297,3 +298,22 @@ def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table:
     with pytest.raises(Refused, match="not this one"):
         table.side_by_side(calls)
     assert table.get("first") == {"id": "first"}
+
+
+# -- deletes -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_deletes_rows(filled: Table) -> None:
+    """Beside writes of others; of a row that is not there nothing remains to be done."""
+    members: list[Member] = [Delete("shard/a", equals(batch=10)), Put({"id": "ended/a"}, (NEW_ROW,)), Delete("shard/b", ())]
+    assert filled.transact(members).applied
+    assert [row["id"] for row in filled.scan()] == ["ended/a"]
+
+
+def test_a_delete_whose_condition_fails_tells_the_row_and_keeps_everything(filled: Table) -> None:
+    """All or nothing."""
+    filled.write(Put({"id": "shard/b"}, ()))
+    result = filled.transact([Delete("shard/b", ()), Delete("shard/a", equals(batch=11)), Delete("shard/c", equals(batch=1))])
+    assert not result.applied
+    assert result.refused == {1: ROW, 2: None}
+    assert {row["id"] for row in filled.scan()} == {"shard/a", "shard/b"}

@@ -95,12 +95,22 @@ def of_store(names: set[str]) -> set[str]:
     return found - {right for kind, right in {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem"}.items() if kind not in writes}
 
 
+def deleting(package: str) -> set[str]:
+    """The right to delete rows, if a package calls the one step that does (a member of a transaction, so no operation is named)."""
+    calls = {node.func for path in (CONSUMER / package).rglob("*.py") for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+    return {"dynamodb:DeleteItem"} if "folding.delete" in map(ast.unparse, calls) else set()
+
+
 OWN = of("dynamodb", *TABLE, *MAKING)
 STREAM = of("kinesis", *CATALOG, *READING)
 WANTED = {
-    "driver": {"CheckpointTable": OWN, "Stream": STREAM, "SourceTable": of("dynamodb", *SOURCE)},
+    "driver": {"CheckpointTable": OWN | deleting("sluice_consumer"), "Stream": STREAM, "SourceTable": of("dynamodb", *SOURCE)},
     "executor": {"CheckpointTable": of_tasks(), "Stream": STREAM},
-    "migration": {"CheckpointTable": OWN, "Stream": of("kinesis", *CATALOG, *DIAGNOSIS), "SourceTable": of("dynamodb", *SOURCE)},
+    "migration": {
+        "CheckpointTable": OWN | deleting("sluice_checkpoints/migrate"),
+        "Stream": of("kinesis", *CATALOG, *DIAGNOSIS),
+        "SourceTable": of("dynamodb", *SOURCE),
+    },
     "export": {
         "CheckpointTable": of_export(),
         "Stream": of("kinesis", *CATALOG, *PASSED),
@@ -121,6 +131,13 @@ def test_the_calls_of_tasks_are_found() -> None:
     """Else the comparison above would be of nothing: a bind is a conditional UpdateItem, rows are read together."""
     assert {"dynamodb:UpdateItem", "dynamodb:BatchGetItem"} <= of_tasks()
     assert "kinesis:GetRecords" in STREAM
+
+
+def test_one_module_makes_deletes() -> None:
+    """Else the right above would be compared with the wrong calls."""
+    made = [path.name for path in sorted(CONSUMER.rglob("*.py")) if re.search(r"\bDelete\(", path.read_text())]
+    assert made == ["table.py", "folding.py"]
+    assert deleting("sluice_consumer") == {"dynamodb:DeleteItem"}
 
 
 def test_nothing_else_of_the_consumer_names_a_call() -> None:

@@ -16,13 +16,15 @@ from simulation.turnstile import Process, Waiting
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
+from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
-from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.rows import SHARD_PREFIX, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.folding import Folder, FoldLimits, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.poison.exclusions import ExclusionPorts
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 PATIENCE = DoubtLimits(data=60, unknown=60, nothing=70, refused=200)  # outages of this world last for `outages.SECONDS`
 HASTY = DoubtLimits(0, 0, 0, 0)
+NEVER = 1_000_000
 EXPECTED = (SluiceError, BatchOverdue, JobFailed, JobsNotDone, ProcessRaised)
 
 
@@ -51,6 +54,7 @@ class Orders:
         start: where a new consumer begins; migrate: it begins where another system stopped.
         accept: the batch whose loss a person accepts.
         owner, clusters: whose driver it is; "" is nobody's.
+        older: it is of a version that knows no folded shards. late: though it is, it may be given a listing that still has expired shards.
     """
 
     lease: float = 12.0
@@ -60,6 +64,21 @@ class Orders:
     accept: int | None = None
     owner: str = OWNER
     clusters: tuple[str, ...] = CLUSTER
+    older: bool = False
+    late: bool = False
+
+
+class OlderStore(CheckpointStore):
+    """The store of a version that knows no folded shards: it passes over rows of kinds that it does not know."""
+
+    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None) -> None:
+        """See `CheckpointStore`."""
+        super().commit(epoch, batch, letters)
+
+    def contents(self) -> TableShards:
+        """See `CheckpointStore`."""
+        found = (ShardRow.from_item(item) for item in self.table.scan() if item["id"].startswith(SHARD_PREFIX))
+        return TableShards({row.id: row for row in found})
 
 
 class Stop:
@@ -191,7 +210,7 @@ class SimulatedEpoch:
 
     def _supervise(self, host: Process) -> None:
         store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
-        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.stream.listed_before))
+        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream))
         claim = LeaseRequest(round(orders.lease * 1000), host.name, "", force=orders.force, owner=Owner(orders.owner, orders.clusters))
         taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
         heart = Heartbeats(
@@ -224,8 +243,10 @@ class SimulatedEpoch:
 
     def _drive(self, driver: Process) -> None:
         assert self.taken is not None
-        store = CheckpointStore(Client(driver, self.world.table, self.world.now, self.world.habits.picks))
-        catalog = Catalog(driver, self.world.stream, self.world.stream.listed_before)
+        client, habits = Client(driver, self.world.table, self.world.now, self.world.habits.picks), self.world.habits
+        client.page = habits.page
+        store = OlderStore(client) if self.orders.older else CheckpointStore(client)
+        catalog = Catalog(driver, self.world.stream, late=self.orders.late or not self.orders.older)
         self.consumer = consumer = Consumer(store, catalog, self.taken.epoch)
         consumer.begin()
         self.world.ledger.reported.update(consumer.notes)
@@ -235,11 +256,13 @@ class SimulatedEpoch:
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
-        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing)
+        limits = FoldLimits(habits.folds if habits.folds and not self.orders.older else NEVER, group=2, writes=2, margin_millis=1000, rests=0)
+        folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
+        timings = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
-        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
+        self.loop = Loop(consumer, self.engine, timings, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
 
     def _isolation(self, driver: Process, source: Source) -> IsolationPorts:

@@ -24,6 +24,8 @@ class Habits:
         limit: records of a shard in a batch.
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
+        folds: so many rows of shards that are over suffice for the driver to fold them; 0: it never does.
+        page: rows in a page of a scan; 0: all come at once.
         picks: which of the writes that are made side by side goes next, over and over (0: the first that is left).
         looks: at so many idle shards before a batch, and a second; refreshes: so many of them take part in a batch to be refreshed.
         sparse: so many empty replies come before what a new iterator leads to.
@@ -51,4 +53,6 @@ class Habits:
     sparse: int = 0
     looks: int = 500
     refreshes: int = 128
+    folds: int = 0
+    page: int = 0
     picks: tuple[int, ...] = (0,)

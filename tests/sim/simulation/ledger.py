@@ -20,6 +20,7 @@ INVARIANTS = (
     "positions_only_grow",
     "batch_content_is_fixed",
     "nothing_deleted",
+    "only_the_past_is_folded",
     "only_accepted_losses",
     "only_poison_excluded",
     "letters_are_final_with_their_batch",
@@ -64,7 +65,6 @@ class Ledger(Rows):
         read_before: names of those that the system which this one replaces has read, or that came before a start at LATEST.
         waived: batches that `process` declared dealt with although its sink does not hold all of them.
         let_go: names of what it let go so, by batch.
-        reported: the possible losses that some epoch has reported.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -73,7 +73,6 @@ class Ledger(Rows):
         self.read_before: set[str] = set()
         self.waived: set[tuple[str, int]] = set()
         self.let_go: dict[tuple[str, int], set[str]] = defaultdict(set)
-        self.reported: set[str] = set()
         self._noted: set[str] = set()
         self.sink = Sink()
         self._speakers: dict[str, list[Emission]] = defaultdict(list)
@@ -154,5 +153,5 @@ class Ledger(Rows):
         Of a shard that expired before any epoch listed it nobody can tell.
         """
         done = self._have() | self.told | (self.excluded & self.letters)
-        known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.stream.shards)
+        known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.folded or shard in self.stream.shards)
         return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}

@@ -42,6 +42,8 @@ habits = st.builds(
     looks=st.sampled_from([500, 1, 2]),
     refreshes=st.sampled_from([128, 1]),
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),
+    folds=st.sampled_from([1, 0]),
+    page=st.sampled_from([0, 0, 2]),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close or LATE in drawn.processes))
 # Who marks what it has not read must look first; so must who raises when its sink has the batch: else an outage hides that it has.
@@ -232,10 +234,10 @@ class Protocol(RuleBasedStateMachine):
     # -- epochs ---------------------------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
-    @rule(lease=leases, force=st.booleans())
-    def start_epoch(self, lease: float, force: bool) -> None:  # noqa: FBT001
-        """Another driver pod starts."""
-        self.world.settle(self.world.start(self._orders(lease, force=force)))
+    @rule(lease=leases, force=st.booleans(), older=st.sampled_from([False, False, True]))
+    def start_epoch(self, lease: float, force: bool, older: bool) -> None:  # noqa: FBT001
+        """Another driver pod starts; sometimes one of a version that knows no folded shards."""
+        self.world.settle(self.world.start(self._orders(lease, force=force, older=older)))
 
     @precondition(lambda self: self.shared and len(self.world.epochs) < MAX_EPOCHS)
     @rule(slot=slots, calls=calls, what=st.sampled_from(["start", "start", "force", "hand over"]), far=st.booleans(), late=late)
@@ -309,6 +311,61 @@ class Protocol(RuleBasedStateMachine):
         self.world.work(heir, batches=3, calls=after)
         self._late(found[1].process if found else None, late)
 
+    @precondition(lambda self: self.world.retention_is_known and len(self.world.epochs) < MAX_EPOCHS)
+    @rule(slot=slots, calls=calls, records=st.integers(0, 2), hours=st.sampled_from([3, 26]), days=st.sampled_from([7, 7, 1]), after=after)
+    def retention(self, slot: int, calls: int, records: int, hours: int, days: int, after: int) -> None:
+        """All epochs die. The retention is raised or lowered, before records have expired or too late. The next epoch begins a day later."""
+        if epoch := self._epoch(slot):
+            self.world.work(epoch, calls=calls)
+        for shard in self.world.open_shards:
+            self.world.put(shard, records)
+        self.world.keep_records_for(days, hours)
+        self._one_for_each()
+        self.world.advance(22 * 3600)
+        self.world.stream.expire()
+        heir = self.world.start(self._orders(accept=self.world.ledger.committed + 1))
+        self.world.settle(heir)
+        self.world.advance(max(LEASES) * 1.05 + 1)
+        self.world.work(heir, batches=3, calls=after)
+
+    @precondition(
+        lambda self: (
+            self.world.habits.folds and self._places_are_known and len(self.world.epochs) < MAX_EPOCHS and len(self.world.stream.parents) < MAX_SHARDS
+        )
+    )
+    @rule(slot=slots, calls=calls, audits=st.integers(1, 4), older=st.sampled_from([False, False, True]), after=after, late=late)
+    def fade(self, slot: int, calls: int, audits: int, older: bool, after: int, late: int) -> None:  # noqa: FBT001
+        """A shard is split and read to its end. Everybody dies, until it has left the stream; the next epoch lists the shards some times."""
+        epoch, found = self._epoch(slot), None
+        self.world.split(self._shard(slot))
+        self._one_for_each()
+        if epoch is not None:
+            self.world.work(epoch, 5)
+            self.world.work(epoch, calls=calls)
+            found = self._attempt(slot) if late else None
+        if found:
+            self.world.freeze(found[1].process)
+        self.world.overtake(0)
+        heir = self.world.start(self._orders(older=older))
+        self.world.settle(heir)
+        self.world.advance(max(LEASES) * 1.05 + 1)
+        for _ in range(audits):
+            self._one_for_each()
+            heir.audit = True
+            self.world.work(heir, 2)
+        heir.audit = True
+        self.world.work(heir, calls=after)
+        self._late(found[1].process if found else None, late)
+
+    @property
+    def _places_are_known(self) -> bool:
+        """Whether nobody has to be asked where a shard begins, however many come and go."""
+        return True
+
+    def _one_for_each(self) -> None:
+        for shard in self.world.open_shards:
+            self.world.put(shard)
+
     def _late(self, process: Process | None, calls: int) -> None:
         """Somebody that nobody expects any more makes some calls."""
         if process in self.world.frozen:
@@ -356,6 +413,8 @@ RULES = frozenset(
         "succeed",
         "usurp",
         "overtake",
+        "retention",
+        "fade",
         "recreate",
         "stranger",
     }

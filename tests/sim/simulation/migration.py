@@ -75,7 +75,7 @@ class Job:
         tokens = iter(f"{host.name} token {number}" for number in range(9))
         ports = Ports(
             MemorySources(world.source_tables, read),
-            Catalog(host, world.stream, world.stream.listed_before),
+            Catalog(host, world.stream),
             Targets(host, Client(host, world.table, world.now)),  # type: ignore[arg-type]  # a client is a table
             world.now,
             sleep,

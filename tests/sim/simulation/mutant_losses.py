@@ -12,7 +12,7 @@ from simulation.mutant import Patch, mutant, write_without
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.retention import Loss
-from sluice_consumer.shards import bind, reader
+from sluice_consumer.shards import bind, losses, reader
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import Fetched
 
@@ -198,3 +198,48 @@ def children_of_an_audit_without_age(patch: Patch) -> None:
 def checkpoints_without_their_record(patch: Patch) -> None:
     """The service goes on with what it still has, and says nothing."""
     patch.setattr(reader.ShardReader, "_gone", lambda *_: None)
+
+
+@mutant(
+    "a retention that was raised is believed for what was unread before",
+    "Retention: a shorter one counts until all was read",
+    stories="a_retention_that_is_raised_after_records_expired",
+    rules="retention split succeed",
+    hunted=True,
+)
+def believes_a_raised_retention(patch: Patch) -> None:
+    """Nobody says that records are missing."""
+    patch.setattr(losses, "overtaken_before", lambda *_: None)
+
+
+@mutant(
+    "a retention that was raised is written at once",
+    "Retention: a longer one is written once nothing is unread that the shorter one may have taken",
+    stories="a_retention_that_is_raised_after_records_expired",
+)
+def writes_a_raised_retention_at_once(patch: Patch) -> None:
+    """A driver that dies before it reads takes the shorter one with it."""
+    patch.setattr(planner, "unread_since", lambda _view, _millis: False)
+
+
+@mutant(
+    "a retention that was raised does not wait for children that have not begun",
+    "Retention: a longer one is written once nothing is unread that the shorter one may have taken; of children their parents' rows say since when",
+    stories="a_retention_that_is_raised_after_records_of_unread_children_expired",
+    rules="retention split audit",
+)
+def children_do_not_hold_it(patch: Patch) -> None:
+    """Their own rows say nothing."""
+    patch.setattr(planner, "_unread_from", lambda _view, row: row.read_to or row.end.millis or 0)
+
+
+@mutant(
+    "children are suspected whatever their parents still hold",
+    "Retention: as long as a parent has a record, nothing of its children has expired",
+    stories="a_retention_that_is_raised_in_time_for_unread_children a_retention_that_is_raised_in_time_for_children_of_an_open_shard",
+    rules="retention split succeed",
+    hunted=True,
+)
+def nobody_asks_parents(patch: Patch) -> None:
+    """A person is told to compare a day with the sink, and all of it is there."""
+    patch.setattr(reader.ShardReader, "_has_record", lambda _self, _shard: False)

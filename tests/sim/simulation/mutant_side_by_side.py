@@ -49,7 +49,7 @@ def _believed(call: Any) -> Any:
 )
 def scan_before_a_fence(patch: Patch) -> None:
     """A bind between the two is not seen (KAFKA-8187)."""
-    held_back(patch, "fence", "shards")
+    held_back(patch, "fence", "contents")
 
 
 @mutant(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import cycle
 from typing import TypeVar
 
+from simulation.stream import Stream
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import Item
-from sluice_checkpoints.protocol.table import Member, Outcome, Put, Transaction, Update, Write
+from sluice_checkpoints.protocol.table import Check, Member, Outcome, Put, Transaction, Write
 from sluice_checkpoints.stream.model import ShardList, StreamIdentity
 from sluice_checkpoints.stream.model import ShardPlace as StreamPlace
 from sluice_consumer.shards.bind import ShardSource
@@ -22,7 +23,9 @@ T = TypeVar("T")
 # What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes
 # the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).
 UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE = "unavailable", "lost", "retried", "throttled", "stale"
-FAULTS = (UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE)
+TORN = "torn"  # a transaction takes effect row by row, and scans see a part of it: DynamoDB isolates the two by rows only
+LATE, SHORT = "late", "short"  # of a listing: it still has shards that expired; it lacks the shards that are closed, which Kinesis never does
+FAULTS = (UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE, LATE)
 THROTTLE_SECONDS = 1.5  # less than a heartbeat's patience (a sixth of the shortest lease); more of it is UNAVAILABLE
 
 
@@ -50,6 +53,7 @@ class Client:
     def __init__(self, process: Process, table: MemoryTable, now: Callable[[], float], picks: Sequence[int] = (0,)) -> None:
         """`picks`: which of the calls that are left goes next, where many are made side by side; over and over."""
         self._process, self._table, self._now, self._picks = process, table, now, cycle(picks)
+        self.page = 0
 
     @property
     def name(self) -> str:
@@ -75,9 +79,16 @@ class Client:
         return self._table.batch_get(keys)
 
     def scan(self) -> Iterator[Item]:
-        """See `Table`."""
+        """See `Table`. As in DynamoDB, what is written meanwhile may be found or not: a scan is no snapshot."""
         self._call("scan")
-        return self._table.scan()
+        return self._pages() if self.page else self._table.scan()
+
+    def _pages(self) -> Iterator[Item]:
+        last = ""
+        while rows := sorted((row for row in self._table.scan() if row["id"] > last), key=lambda row: str(row["id"]))[: self.page]:
+            yield from rows
+            last = rows[-1]["id"]
+            self._call(f"scan after {last}")
 
     def write(self, write: Write) -> Outcome:
         """See `Table`."""
@@ -92,14 +103,29 @@ class Client:
 
     def transact(self, members: Sequence[Member]) -> Transaction:
         """See `Table`."""
-        written = [m.key for m in members if isinstance(m, Put | Update)]
+        written = [m.key for m in members if not isinstance(m, Check)]
         fault = self._call(f"transact {written}")
-        outcome = self._table.transact(members)
+        outcome = self._torn(members) if fault == TORN else self._table.transact(members)
         if fault == RETRIED:
             self._process.pause(f"retry transact {written}")
             outcome = self._table.transact(members)
         if fault == LOST:
             raise ServiceUnavailable(f"transact {written}: injected, after it took effect")
+        return outcome
+
+    def _torn(self, members: Sequence[Member]) -> Transaction:
+        """A transaction that will be applied. What its first rows say is seen before the others say it; the service ends it, whoever dies."""
+        first, *others = [replace(member, when=()) for member in members if not isinstance(member, Check)]
+        checks: list[Member] = [Check(member.key, member.when) for member in members if not isinstance(member, Check)]
+        outcome = self._table.transact(
+            [*(member for member in members if isinstance(member, Check)), *checks[1:], replace(first, when=checks[0].when)]
+        )
+        try:
+            if outcome.applied:
+                self._process.pause(f"rest of transact {[member.key for member in members]}")
+        finally:
+            if outcome.applied and others:
+                self._table.transact(others)
         return outcome
 
     def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
@@ -122,8 +148,9 @@ class Client:
 class Catalog:
     """One process's view of the stream's shards. Implements `StreamCatalog`."""
 
-    def __init__(self, process: Process, stream: MemoryStream, before: Callable[[], ShardList]) -> None:
-        self._process, self._stream, self._before = process, stream, before
+    def __init__(self, process: Process, stream: Stream, *, late: bool = True) -> None:
+        """`late`: it may be given shards that expired."""
+        self._process, self._stream, self._late = process, stream, late
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog`."""
@@ -135,7 +162,9 @@ class Catalog:
         fault = self._process.pause("list")
         if fault == UNAVAILABLE:
             raise ServiceUnavailable("list: injected")
-        return self._before() if fault == STALE else self._stream.list_shards()
+        odd = {STALE: self._stream.listed_before, SHORT: self._stream.listed_short}
+        odd |= {LATE: self._stream.listed_late} if self._late else {}
+        return odd.get(fault or "", self._stream.list_shards)()
 
     def disowned(self, places: Iterable[StreamPlace]) -> dict[StreamPlace, str]:
         """See `PositionCatalog`."""
@@ -147,14 +176,18 @@ class Catalog:
 class Source:
     """One task's reader of shards, the real one. Implements `shards.bind.ShardSource`."""
 
-    def __init__(self, process: Process, source: ShardSource) -> None:
-        self._process, self._source = process, source
+    def __init__(self, process: Process, source: ShardSource, suspects: Callable[[FetchRequest, str], None] = lambda _place, _note: None) -> None:
+        """`suspects`: hears of each possible loss, as it is seen."""
+        self._process, self._source, self._suspects = process, source, suspects
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """See `ShardSource`."""
         if self._process.pause(f"fetch {place.shard_id}") == UNAVAILABLE:
             raise ServiceUnavailable("fetch: injected")
-        return self._source.fetch(place, limits)
+        fetched = self._source.fetch(place, limits)
+        if fetched.note:
+            self._suspects(place, fetched.note)
+        return fetched
 
     def replay(self, bound: BoundRange) -> Fetched:
         """See `ShardSource`."""

@@ -14,6 +14,7 @@ from simulation.stream import Stream, UserRecord
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_consumer.shards.ranges import FetchRequest
 
 Row = Mapping[str, Any]
 FIXED = ("start", "end", "first", "records", "children")
@@ -35,11 +36,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over."""
+    """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over.
+
+    `older`: its version knows no folded shards.
+    """
 
     owner: str = ""
     clusters: tuple[str, ...] = ()
     hands_over: bool = False
+    older: bool = False
 
 
 class Rows:
@@ -55,6 +60,7 @@ class Rows:
         told: names of the records that retention took, and of which a row says so.
         poison: names of those that `process` cannot deal with. letters: of those with a final letter. excluded: of those that a row takes out.
         pending: letters that are not final, by the name of their text.
+        folded: shards that a row says are over, their own rows may be gone. reported: the possible losses that some epoch has reported.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -70,6 +76,9 @@ class Rows:
         self.letters: set[str] = set()
         self.pending: dict[str, tuple[DeadLetter, ...]] = {}
         self.excluded: set[str] = set()
+        self.folded: set[str] = set()
+        self.reported: set[str] = set()
+        self._filled = 0  # the last committed batch that contained shards
         self._looked_at: set[str] = set()
         self._at_tip: dict[str, int] = {}  # the epoch whose last range found nothing and came to the tip
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
@@ -94,9 +103,8 @@ class Rows:
 
     def wrote(self, keys: list[str]) -> None:
         """Some rows were written, in one step."""
-        if gone := self.rows.keys() - self.table.rows.keys():
-            self.breaks("nothing_deleted", f"rows {sorted(gone)} are gone")
-        for key in sorted(keys):
+        self._gone(self.rows.keys() - self.table.rows.keys())
+        for key in sorted(self.table.rows.keys() & keys):
             row, former = self.table.rows[key], self.rows.get(key)
             self.rows[key] = row
             self._known(key, row)
@@ -104,11 +112,37 @@ class Rows:
                 self._consumer(row, former or {})
             elif key.startswith("shard/") and "consumer" in self.rows:  # before that they are a migrator's, and nobody's place
                 self._shard(key.removeprefix("shard/"), row, former)
-            elif key.startswith("bootstrap/") and former is not None and former != row:
+            elif key.startswith(("bootstrap/", "ended/")) and former is not None and former != row:
                 self.breaks("nothing_deleted", f"{key} was written over")
+            elif key.startswith("ended/"):
+                self._folds(row)
             elif key == "migration" and former is not None and former["state"] == "COMPLETE" and former != row:
                 self.breaks("one_beginning", f"a complete migration was written over: {former} -> {row}")
         self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
+
+    def _gone(self, keys: set[str]) -> None:
+        """Only rows of folded shards go, parents before their children: else an older version would give a child a row again."""
+        if gone := [key for key in sorted(keys) if key.partition("/")[2] not in self.folded]:
+            self.breaks("nothing_deleted", f"rows {gone} are gone")
+        of_table = bool(keys) and self.created == self.stream.created_millis
+        if left := [key for key in sorted(keys) if of_table and key.partition("/")[2] in self.stream.shards]:
+            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and their shards are still in the stream")
+        if left := [key for key in sorted(keys) if 0 < self._filled <= self.rows[key].get("batch", 0)]:
+            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and the last batch that contained shards, {self._filled}, had them")
+        for key in keys:
+            del self.rows[key]
+        named = {child["id"]: key for key, row in self.rows.items() if key.startswith("shard/") for child in row.get("children", ())}
+        if left := [(named[shard], shard) for shard in (key.partition("/")[2] for key in sorted(keys)) if shard in named]:
+            self.breaks("only_the_past_is_folded", f"these rows name children whose rows are gone: {left}")
+
+    def _folds(self, ended: Row) -> None:
+        for shard in sorted(ended["shards"] - self.folded):
+            row = self.rows.get(f"shard/{shard}", {"end": {"at": "nowhere"}, "batch": 0})
+            if row["end"]["at"] != "END" or row["batch"] > self.committed or (self.created, shard) not in self.stream.log:
+                self.breaks("only_the_past_is_folded", f"{shard} is not over: {row}")
+            if "note" in row and f"{shard}: {row['note']}" not in self.reported:
+                self.breaks("only_the_past_is_folded", f"{shard} was folded before anybody reported that {row['note']}")
+        self.folded |= ended["shards"]
 
     def _known(self, key: str, row: Row) -> None:
         """A table has to be read again: by other versions, by `show`, and as the source of a migration."""
@@ -130,7 +164,11 @@ class Rows:
             if row[name] < former.get(name, 0):
                 self.breaks("positions_only_grow", f"{name} {former[name]} -> {row[name]}")
         for number in range(former.get("committed", 0) + 1, row["committed"] + 1):
+            if any(shard["batch"] == number for key, shard in self.rows.items() if key.startswith("shard/")):
+                self._filled = number
             self._committed(row["consumerId"], number)
+        if row["committed"] and row.get("filledAt") == row["committed"] and row["filled"] != self._filled:
+            self.breaks("what_it_says_is_true", f"batch {self._filled} was the last with shards, and the consumer row says {row['filled']}")
 
     def _owned(self, row: Row, former: Row) -> None:
         """The owner stays until a person hands the table over, and only the owner's drivers commit; a cluster may get another of its names."""
@@ -164,6 +202,8 @@ class Rows:
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
+        if shard in self.folded and not self.writer.older:
+            self.breaks("only_the_past_is_folded", f"{shard} was folded, and is read again: {row}")
         if row["start"] != former["end"] or rank(row["end"]) < rank(row["start"]):
             self.breaks("positions_only_grow", f"{shard}: {former['end']} -> ({row['start']}, {row['end']}]")
         if row["batch"] <= self.committed:
@@ -173,7 +213,7 @@ class Rows:
         if len(put) < row["records"] or row.get("first") != (str(bound[0].number) if bound else None):
             strange = self.stream.created_millis != self.created
             self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
-        unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
+        unknown = self._seen_open.isdisjoint(row.get("parents", ()))
         first_look = shard not in self._looked_at and unknown
         told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
         if "note" in row and self._at_tip.get(shard) == row["generation"] and not list(self._expired(shard, row["start"])):
@@ -183,12 +223,24 @@ class Rows:
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
             self._at_tip[shard] = 0 if row["records"] or row["behind"] else row["generation"]
-        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP")
+        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP" or not unknown)
         if timed and not self._claims_the_tip(shard, row, bound):
             self._seen_open.add(shard)
         if silent := [record for record in passed if record.name not in self.told]:
             self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
         self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
+
+    def suspects(self, place: FetchRequest, note: str) -> None:
+        """A reader suspects a loss by a retention that was raised since. It has looked: as long as an older record is there, nothing is lost."""
+        start = place.position.to_map()
+        if "only for" in note and not list(self._expired(place.shard_id, start)) and (held := self._held_before(place.shard_id, start)):
+            self.breaks("what_it_says_is_true", f"{place.shard_id}: nothing expired, {held[:2]} came before and are still there, and it says {note}")
+
+    def _held_before(self, shard: str, start: Row) -> list[UserRecord]:
+        """Records that came before a place, and that the stream still has: of this shard, or of its parents where it begins."""
+        before = self.stream.parents.get(shard, ()) if start["at"] == "TRIM_HORIZON" else (shard,)
+        put = [record for one in before for record in self.stream.log.get((self.created, one), ())]
+        return [record for record in put if not (record.shard == shard and record.after(start)) and not self.stream.expired(self.created, record)]
 
     def _claims_the_tip(self, shard: str, row: Row, bound: list[UserRecord]) -> bool:
         """Whether a shard that had been closed said once more that there is nothing to come yet: its children may be older than that."""

@@ -134,7 +134,7 @@ class Engine:
         assert consumer.row is not None
         assert consumer.identity is not None
         self._cluster, self._epoch, self._consumer_id, self._lease = cluster, consumer.epoch, consumer.row.consumer_id, lease
-        self._identity = consumer.identity
+        self._consumer = consumer
         self._driver, self._clock = host
         self._stages = count()
         self.attempts: list[Attempt] = []
@@ -144,6 +144,12 @@ class Engine:
         self._trouble = False
         self.overdue: Callable[[int], None] = lambda _number: None  # of the epoch's driver; raises
         self.late = False  # the driver stood still for long: nobody claims that what it issues now is silent
+
+    @property
+    def _stream(self) -> StreamIdentity:
+        """The stream as the last audit found it."""
+        assert self._consumer.identity is not None
+        return self._consumer.identity
 
     # -- the driver's side ---------------------------------------------------------------------------------------------------------
 
@@ -330,7 +336,7 @@ class Engine:
         """What `batch_reader.BatchReader.read` does, with its threads in a row."""
         store, source = (
             CheckpointStore(Client(process, self._cluster.table, self._cluster.now)),
-            Source(process, self._cluster.source(self._identity)),
+            Source(process, self._cluster.source(self._stream), self._cluster.ledger.suspects),
         )
         task = bind.Task(
             epoch=Epoch(self._epoch.generation, ""),

@@ -6,7 +6,7 @@ from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
 from simulation.ports import LOST, RETRIED
 from simulation.stories_beginnings import whole
-from simulation.story import begin, go, reach, story, with_records
+from simulation.story import TURNS, begin, go, inherit, reach, story, with_records
 from simulation.world import World
 
 
@@ -204,6 +204,27 @@ def a_day_between_parents_and_children_of_an_audit() -> World:
 
 
 @story
+def a_day_between_an_empty_parent_and_its_children() -> World:
+    """A shard was split, and one of its children again before a record came. Rows of all were made at the first start."""
+    world = with_records()
+    parent = world.open_shards[0]
+    world.split(parent)
+    empty = world.open_shards[0]
+    world.split(empty)
+    epoch = begin(world)
+    for _ in range(TURNS):
+        row = world.table.rows[f"shard/{empty}"]
+        if row["end"] == {"at": "END"} and row["batch"] <= world.ledger.committed:
+            break
+        world.work(epoch, calls=1)
+    world.crash(epoch)
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    world.overtake(1)
+    return world
+
+
+@story
 def a_day_between_a_migration_and_its_first_range() -> World:
     """KCL stopped, and a day later somebody moves to Sluice: of one shard everything unread has expired, of the other a part."""
     world = with_records(3, shards=2)
@@ -211,4 +232,129 @@ def a_day_between_a_migration_and_its_first_range() -> World:
     world.overtake(1)
     whole(world, world.migrate())
     world.work(whole(world, world.start(Orders(migrate=True))))
+    return world
+
+
+WEEK = 7 * 86_400_000
+
+
+def not_working(world: World, hours: float) -> None:
+    """Nobody works for so long; what is older than the stream keeps it expires."""
+    world.advance(hours * 3600)
+    world.stream.expire()
+
+
+@story
+def a_retention_that_is_raised_after_records_expired() -> World:
+    """The consumer did not work for two days, and somebody raised the retention after the first one. The next driver dies before it reads."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.put(world.open_shards[0], 2)
+    not_working(world, 26)
+    world.stream.retention_millis = WEEK
+    world.put(world.open_shards[0])
+    not_working(world, 22)
+    heir = inherit(world)
+    reach(world, heir, "next batch")
+    world.crash(heir)
+    world.work(inherit(world), 2)
+    return world
+
+
+@story
+def a_retention_that_is_raised_in_time() -> World:
+    """Nothing expired, and nothing is suspected: the record is there that was read last."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.put(world.open_shards[0], 2)
+    not_working(world, 3)
+    world.stream.retention_millis = WEEK
+    not_working(world, 40)
+    world.work(inherit(world), 2)
+    assert not world.ledger.reported
+    return world
+
+
+def at_the_end_of_a_parent() -> World:
+    """A shard was split before the first start, so its children have rows from then on. The driver dies when it has read the shard to its end."""
+    world = with_records()
+    parent = world.open_shards[0]
+    world.split(parent)
+    epoch = begin(world)
+    for _ in range(TURNS):
+        row = world.table.rows[f"shard/{parent}"]
+        if row["end"] == {"at": "END"} and row["batch"] <= world.ledger.committed:
+            break
+        world.work(epoch, calls=1)
+    world.crash(epoch)
+    for shard in world.open_shards:
+        assert world.table.rows[f"shard/{shard}"]["batch"] == 0
+        world.put(shard, 2)
+    return world
+
+
+@story
+def a_retention_that_is_raised_after_records_of_unread_children_expired() -> World:
+    """No row of an open shard says since when it is unread: only that of the parent does."""
+    world = at_the_end_of_a_parent()
+    not_working(world, 26)
+    world.stream.retention_millis = WEEK
+    for shard in world.open_shards:
+        world.put(shard)
+    world.work(inherit(world), 4)
+    assert world.ledger.broken or len(world.ledger.reported) == 2
+    return world
+
+
+@story
+def a_retention_that_is_raised_in_time_for_unread_children() -> World:
+    """Nothing expired, and nothing is suspected: a record of their parent is still there."""
+    world = at_the_end_of_a_parent()
+    not_working(world, 3)
+    world.stream.retention_millis = WEEK
+    not_working(world, 40)
+    world.work(inherit(world), 4)
+    assert world.ledger.broken or not world.ledger.reported
+    return world
+
+
+@story
+def a_retention_that_is_raised_in_time_for_children_of_an_open_shard() -> World:
+    """The driver stands still when a shard is split, and the retention is raised. It has read the shard before, and its children it has not."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    not_working(world, 3)
+    world.stream.retention_millis = WEEK
+    not_working(world, 40)
+    world.work(inherit(world), 5)
+    assert world.ledger.broken or not world.ledger.reported
+    return world
+
+
+@story
+def a_retention_that_is_lowered_and_raised_again() -> World:
+    """A driver has seen the shorter one, and died before it read."""
+    world = with_records()
+    world.stream.retention_millis = WEEK
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.put(world.open_shards[0], 2)
+    world.stream.retention_millis = WEEK // 7
+    heir = inherit(world)
+    reach(world, heir, "fetch")
+    world.crash(heir)
+    not_working(world, 26)
+    world.stream.retention_millis = WEEK
+    world.put(world.open_shards[0])
+    world.work(inherit(world), 3)
     return world

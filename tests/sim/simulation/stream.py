@@ -62,6 +62,7 @@ class Stream(MemoryStream):
         self._names, self._arrivals, self._closed_at = count(1), 0, dict[str, int]()
         super().__init__("s", shards, lambda: now() + self._arrivals)
         self._listings = [self.list_shards()]  # before the last split or merge, and now
+        self._late = self._listings[0]
 
     @property
     def open_shards(self) -> list[str]:
@@ -102,9 +103,19 @@ class Stream(MemoryStream):
         """What a machine of the service answers that has not heard of the last split or merge; its clock is right."""
         return ShardList(self._listings[0].shards, self.list_shards().date_millis)
 
+    def listed_late(self) -> ShardList:
+        """What one answers that has not heard yet of the shards that expired last."""
+        return ShardList(self._late.shards, self.list_shards().date_millis)
+
+    def listed_short(self) -> ShardList:
+        """What the service never answers, and a broken proxy may: the shards that are closed are missing."""
+        found = self.list_shards()
+        return ShardList(tuple(shard for shard in found.shards if not shard.closed), found.date_millis)
+
     def expire(self) -> None:
         """See `MemoryStream.expire`; a shard that was closed so long ago goes as a whole."""
         super().expire()
+        self._late = self.list_shards()
         for shard in [shard for shard, at in self._closed_at.items() if shard in self.shards and at < self.now() - self.retention_millis]:
             self.expire_shard(shard)
         self._listings = [self.list_shards()]

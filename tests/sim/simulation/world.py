@@ -21,6 +21,7 @@ from simulation.stream import Stream, UserRecord
 from simulation.turnstile import Process
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.memory.stream import DAY_MILLIS
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.table import Check
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -99,6 +100,26 @@ class World(Scheduler):
         self.stream.expire()
         self.trace.append(f"{self.time:6.1f} -- retention leaves {[record.name for record in self.stream.kept()]}")
 
+    def keep_records_for(self, days: int, hours: float) -> None:
+        """Nobody works for some hours; what is too old by then has expired when somebody changes the retention.
+
+        Whoever stood still dies, too: what it knows of the stream would be old.
+        """
+        for epoch in self.epochs:
+            self.crash(epoch)
+        for epoch, _, attempt in list(self.processes()):
+            if attempt is not None and attempt.process in self.frozen:
+                self.kill_attempt(epoch, attempt)
+        self.advance(hours * 3600)
+        self.stream.expire()
+        self.stream.retention_millis = days * DAY_MILLIS
+        self.trace.append(f"{self.time:6.1f} -- the stream keeps records for {days} days, {[record.name for record in self.stream.kept()]}")
+
+    @property
+    def retention_is_known(self) -> bool:
+        """Whether the table names the stream's retention, or a shorter one: else a driver has yet to see it."""
+        return 0 < int(self.table.rows.get("consumer", {}).get("retention", 0)) <= self.stream.retention_millis
+
     def recreate(self, shards: int) -> None:
         """The stream is deleted and made again under its name; shard ids repeat."""
         self.advance(1)
@@ -133,7 +154,7 @@ class World(Scheduler):
         """Who makes the call that is under way."""
         epoch = next((epoch for epoch, process, _ in self.processes() if process is self._running), None)
         if isinstance(epoch, SimulatedEpoch):
-            return Writer(epoch.orders.owner, epoch.orders.clusters)
+            return Writer(epoch.orders.owner, epoch.orders.clusters, older=epoch.orders.older)
         return Writer(hands_over=isinstance(epoch, Handover))
 
     def _begun(self, row: Mapping[str, Any]) -> None:

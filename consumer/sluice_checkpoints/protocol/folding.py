@@ -1,0 +1,171 @@
+"""Folds rows of shards that are over: their ids go into rows `ended/<id>`, and later their own rows go (docs/protocol.md, "Folded shards").
+
+First the ids are written, later the rows are deleted. So whoever does not find a row any more finds the id, in whatever order it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice_checkpoints.errors import Fenced, ServiceUnavailable
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch
+from sluice_checkpoints.protocol.rows import CONSUMER, ENDED_PREFIX, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.protocol.table import NEW_ROW, Check, Condition, Delete, Put, equals
+
+
+@dataclass(frozen=True, slots=True)
+class EndedShards:
+    """A row `ended/<id>`: shards that were read to their end, and that the stream no longer has; it is never changed.
+
+    Attributes:
+        shards: their ids; the first of them is in the row's key.
+        notes: what their rows said of possible losses, by shard.
+        at: the service's time of the listing that lacked them, epoch milliseconds: nothing was read of them later. 0: a version wrote the row that
+            folded only what was read a retention ago.
+    """
+
+    shards: frozenset[str]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    at: int = 0
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return ENDED_PREFIX + min(self.shards)
+
+    def to_item(self) -> Item:
+        """The stored form."""
+        return {"id": self.key, "shards": self.shards, "at": self.at} | ({"notes": dict(self.notes)} if self.notes else {})
+
+    @staticmethod
+    def from_item(item: Mapping[str, Any]) -> EndedShards:
+        """Reads the stored form.
+
+        Raises:
+            TypeError: an id or a note is no text.
+        """
+        ended = EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})), item.get("at", 0))
+        if strange := [value for value in (*ended.shards, *ended.notes.values()) if type(value) is not str]:
+            raise TypeError(f"{strange[0]!r} is neither the id of a shard nor a note")
+        return ended
+
+    @staticmethod
+    def of(rows: Iterable[ShardRow], at: int) -> EndedShards:
+        """What is kept of these rows, which a listing of this time lacked."""
+        kept = {row.id: row.note for row in rows}
+        return EndedShards(frozenset(kept), {shard: note for shard, note in kept.items() if note}, at)
+
+
+@dataclass(frozen=True, slots=True)
+class TableShards:
+    """What a table says of shards.
+
+    Attributes:
+        rows: rows by shard id.
+        folded: shards that are over, by id, some of which may still have their row, and when that was written (`EndedShards.at`).
+        notes: what their rows said of possible losses.
+    """
+
+    rows: Mapping[str, ShardRow]
+    folded: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(items: Iterable[Item]) -> TableShards:
+        """Out of all rows of a table, but for those that were put too late."""
+        rows: dict[str, ShardRow] = {}
+        folded: dict[str, int] = {}
+        notes: dict[str, str] = {}
+        for item in items:
+            if item["id"].startswith(SHARD_PREFIX):
+                row = ShardRow.from_item(item)
+                rows[row.id] = row
+            elif item["id"].startswith(ENDED_PREFIX):
+                ended = EndedShards.from_item(item)
+                folded |= dict.fromkeys(ended.shards, ended.at)
+                notes |= ended.notes
+        return TableShards({shard: row for shard, row in rows.items() if not is_late(row, folded)}, folded, notes)
+
+    @property
+    def all(self) -> dict[str, ShardRow]:
+        """A row for each shard, of a folded one no more than that it is over."""
+        return {shard: ShardRow(shard, END, END) for shard in self.folded} | dict(self.rows)
+
+
+def is_late(row: ShardRow, folded: Container[str]) -> bool:
+    """Whether a row says nothing, for its shard was over when it was put: by a program that stood still in its first start, say.
+
+    A row of which a range was bound stands: an older version, which knows no folded shards, gave it to its shard again.
+    """
+    return row.id in folded and row.batch == 0 and row.end != END
+
+
+def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
+    """Writes down that the shards of these rows are over. Sent twice it says the same, so a lost reply does no harm.
+
+    Condition: the lease is this epoch's, and there is no row of this key yet.
+
+    Args:
+        store: of the table.
+        epoch: who folds.
+        rows: at END in committed batches.
+        at: the service's time of the last listing, epoch milliseconds.
+
+    Returns:
+        The row as it is written; where there was one already, that.
+
+    Raises:
+        Fenced: a later epoch took over.
+    """
+    ended = EndedShards.of(rows, at)
+    result = store.table.transact([_mine(epoch), Put(ended.to_item(), (NEW_ROW,))])
+    if result.applied:
+        return ended
+    if 0 in result.refused:
+        raise _fenced(epoch)
+    found = result.refused[1] or store.table.get(ended.key)
+    if found is None:
+        raise ServiceUnavailable(f"table {store.table.name} says that there is a row {ended.key}, and then that there is none")
+    return EndedShards.from_item(found)
+
+
+def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
+    """Deletes rows of shards that were folded before. One that is gone already is no matter.
+
+    Condition: the lease is this epoch's, and every row is at END and as it was read.
+
+    Returns:
+        Ids of the rows that stay, for they are others now; almost always none.
+
+    Raises:
+        Fenced: a later epoch took over. ServiceUnavailable: rows were refused that were not refused before.
+    """
+    refused = _refused(store, epoch, rows)
+    left = [row for row in rows if row.id not in refused]
+    if refused and left and (again := _refused(store, epoch, left)):
+        raise ServiceUnavailable(f"table {store.table.name} refuses to delete one row after the other, {', '.join(sorted(again)[:3])} now")
+    left_there = store.table.batch_get([SHARD_PREFIX + shard for shard in sorted(refused)]) if refused else ()
+    return frozenset(key.removeprefix(SHARD_PREFIX) for key in left_there)
+
+
+def _refused(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> set[str]:
+    """Deletes all of these rows, or none; the shards of those that are not as they were read."""
+    result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in rows)])
+    if 0 in result.refused:
+        raise _fenced(epoch)
+    return {rows[i - 1].id for i in result.refused}
+
+
+def _mine(epoch: Epoch) -> Check:
+    return Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
+
+
+def _as_read(row: ShardRow) -> tuple[Condition, ...]:
+    return equals(end=END.to_map(), batch=row.batch, generation=row.generation)
+
+
+def _fenced(epoch: Epoch) -> Fenced:
+    return Fenced(f"generation {epoch.generation} does not hold the lease any more: it folds no shards")

@@ -1,0 +1,266 @@
+"""Folds rows of shards that are over, so that a table does not grow for ever (docs/protocol.md, "Folded shards").
+
+What may be folded is decided by pure functions. Folding is never urgent: where it is refused or gets no answer, the rows stay. It comes between two
+batches, and no batch waits for more than a few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from sluice_checkpoints.errors import AccessDenied, Fenced, SluiceError
+from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_checkpoints.protocol import folding
+from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import chunks
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.planner import TableView
+from sluice_consumer.batches.shard_rows import ShardRows
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldLimits:
+    """When rows are folded, and how many at a time.
+
+    Attributes:
+        least: fewer that may be folded stay: a table of ordinary size is left alone.
+        group: ids in a row, and rows that are deleted together: a transaction has 100 members.
+        writes: folds after an audit, and deletes; each is a transaction.
+        seconds: after them no further transaction of a turn begins, for a batch waits.
+        margin_millis: so much longer than the stream keeps records.
+        rests: audits that pass without folding once a transaction failed: an hour.
+    """
+
+    least: int = 1000
+    group: int = 90
+    writes: int = 4
+    seconds: float = 2.0
+    margin_millis: int = 3_600_000
+    rests: int = 30
+
+    @property
+    def most(self) -> int:
+        """Shards that are folded after an audit, or rows deleted."""
+        return self.group * self.writes
+
+
+FOLD_LIMITS = FoldLimits()
+
+
+def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
+    """Rows whose shards may be folded, those first that were read longest ago. Once they may, they always may, unless they are listed again.
+
+    Args:
+        view: what the epoch knows, right after an audit.
+        least: nothing is looked for where it is certain that there are fewer.
+    """
+    rows = _apart(view)
+    unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
+    if view.filled is None or len(unlisted) < least:
+        return []
+    asked = _asked(view)
+    found = (row for row in unlisted if _is_past(view, row) and not (row.id in asked and earliest_arrival_millis([row])))
+    return sorted(found, key=lambda row: (row.read_to, row.id))
+
+
+def _is_past(view: TableView, row: ShardRow) -> bool:
+    """Whether a later batch contained shards: then nobody asks any more what this one contained. An older version may have read a shard again."""
+    return view.filled is not None and row.batch < view.filled
+
+
+def _apart(view: TableView) -> ShardRows:
+    return view.rows if isinstance(view.rows, ShardRows) else ShardRows(view.rows)
+
+
+def _has_left(view: TableView, row: ShardRow) -> bool:
+    """Whether the last listing lacks a shard."""
+    return row.id not in view.listed
+
+
+def _asked(view: TableView) -> set[str]:
+    """Shards whose rows are asked by their children how old those' records may be: in their first range, so by none that is over."""
+    waiting = {row.id: row for row in view.live.values() if not _has_begun(view, row)}
+    named = (row.id for row in view.rows.values() if any(child.id in waiting for child in row.children or ())) if waiting else ()
+    return {*named, *(parent for row in waiting.values() for parent in row.parents)}
+
+
+def _has_begun(view: TableView, row: ShardRow) -> bool:
+    """Whether a shard's row says how old its records may be."""
+    return row.committed_position(view.committed) != TRIM_HORIZON or (row.batch <= view.committed and row.read_to > 0)
+
+
+def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.group, changed: AbstractSet[str] = frozenset()) -> list[list[ShardRow]]:
+    """Rows of folded shards that may be deleted, in transactions to be made one after the other: parents first.
+
+    So no row at END ever names a child that has lost its row: an older version would give it a new one. A row that may not be deleted, and those that
+    come after it, are passed over.
+
+    Args:
+        view: what the epoch knows, right after an audit.
+        expired_millis: what was read up to then has left the stream, and its margin is over.
+        group: as many in a transaction.
+        changed: shards whose rows stay, for somebody changed them.
+    """
+    rows = _apart(view)
+    folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed and _is_past(view, row))
+    leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
+    return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
+
+
+def _levels(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> Iterator[list[str]]:
+    """These shards by generations: those that come after none, then those that come after these only. None that comes after a row which stays."""
+    before, after = _before(rows, leaving) if leaving else {}, defaultdict[str, list[str]](list)
+    for shard, parents in before.items():
+        for parent in parents:
+            after[parent].append(shard)
+    level = [shard for shard, parents in before.items() if not parents]
+    while level:
+        yield sorted(level)
+        for shard in level:
+            for child in after[shard]:
+                before[child].discard(shard)
+        level = [child for child in dict.fromkeys(child for shard in level for child in after[shard]) if not before[child]]
+
+
+def _is_still_away(view: TableView, row: ShardRow) -> bool:
+    """Whether this listing lacks a shard, too."""
+    return _has_left(view, row)
+
+
+def _read_until(row: ShardRow, at_millis: int) -> int:
+    """Nothing of a shard was read later. Many a row at END knows no time, or a wrong one; but when it was folded, all had been read."""
+    return min(row.read_to or at_millis, at_millis)
+
+
+def _before(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> dict[str, set[str]]:
+    """Shards whose rows have to go before that of each of these."""
+    over, live = rows.over, rows.live
+    before = {shard: {parent for parent in row.parents if parent in over or parent in live} for shard, row in leaving.items()}
+    for row in (*over.values(), *live.values()):  # a hundred thousand, so not by way of `ShardRows`
+        for child in row.children or ():
+            if child.id in before:
+                before[child.id].add(row.id)
+    return before
+
+
+@dataclass(frozen=True)
+class FoldPorts:
+    """What folding needs beside the rows of its epoch.
+
+    Attributes:
+        store: the table; its answers come within a few seconds, or not at all.
+        clock: monotonic, in seconds.
+        stops: whether the driver is to drain: no further transaction begins.
+    """
+
+    store: CheckpointStore
+    clock: Callable[[], float]
+    stops: Callable[[], bool] = lambda: False
+
+
+class Folder:
+    """Folds for one epoch, after its audits."""
+
+    def __init__(self, consumer: Consumer, ports: FoldPorts, limits: FoldLimits = FOLD_LIMITS) -> None:
+        self._consumer, self._ports, self._limits = consumer, ports, limits
+        self._denied = False
+        self._found: list[ShardRow] = []
+        self._leaving: list[list[ShardRow]] = []
+        self._changed = frozenset[str]()
+        self._rests = 0
+        self._ends = 0.0
+
+    def turn(self) -> None:
+        """Deletes rows of shards that were folded in an earlier turn, then folds more. To be called right after an audit.
+
+        Raises:
+            Fenced: a later epoch took over.
+        """
+        self._rests -= 1
+        if self._denied or self._rests > 0:
+            return
+        self._ends = self._ports.clock() + self._limits.seconds
+        try:
+            self._delete()
+            self._fold()
+        except Fenced:
+            raise
+        except SluiceError as error:
+            self._gives_up(error)
+
+    def _gives_up(self, error: SluiceError) -> None:
+        """For the life of this driver if its role lacks the permission; else for an hour."""
+        name = self._name
+        if isinstance(error, AccessDenied):
+            self._denied = True
+            log.warning("rows of ended shards stay in table %s: %s. To have them folded, grant the driver dynamodb:DeleteItem", name, error)
+            return
+        self._rests = self._limits.rests
+        log.warning("rows of ended shards stay in table %s for an hour: %s", name, error)
+
+    def _delete(self) -> None:
+        if not self._leaving and self._rows.folded.keys() & self._rows.over.keys():
+            self._leaving = deletable(self._consumer.view, self._expired_millis, self._limits.group, self._changed)
+        for part in self._leaving[: self._limits.writes]:
+            if self._is_over:
+                return
+            if not (all(_is_still_away(self._consumer.view, row) for row in part) and self._deletes(part)):
+                self._leaving = []  # what comes after a row that stays has to stay
+                return
+            self._leaving = self._leaving[1:]
+
+    def _deletes(self, part: list[ShardRow]) -> bool:
+        """Whether all these rows are gone."""
+        changed = folding.delete(self._ports.store, self._consumer.epoch, part)
+        self._plans_from(self._rows.without({row.id for row in part} - changed))
+        if changed:
+            self._changed |= changed
+            log.warning("rows of %s in table %s stay: their shards are over, and somebody changed them", ", ".join(sorted(changed)[:10]), self._name)
+        return not changed
+
+    def _fold(self) -> None:
+        limits = self._limits
+        if len(self._rows.over) < limits.least:
+            return
+        if len(self._found) < limits.least:
+            self._found = foldable(self._consumer.view, limits.least)
+        if len(self._found) < limits.least:
+            return
+        for part in chunks(self._found[: limits.most], limits.group):
+            if self._is_over:
+                return
+            self._write([row for row in part if _has_left(self._consumer.view, row)])
+            self._found = self._found[len(part) :]
+
+    def _write(self, rows: list[ShardRow]) -> None:
+        if rows:
+            ended = folding.fold(self._ports.store, self._consumer.epoch, rows, self._consumer.listed_millis)
+            self._plans_from(self._rows.fold(ended.shards, ended.at))
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ports.stops() or self._ports.clock() >= self._ends
+
+    @property
+    def _name(self) -> str:
+        return self._ports.store.table.name
+
+    @property
+    def _rows(self) -> ShardRows:
+        return _apart(self._consumer.view)
+
+    def _plans_from(self, rows: ShardRows) -> None:
+        self._consumer.view = replace(self._consumer.view, rows=rows)
+
+    @property
+    def _expired_millis(self) -> int:
+        stream = self._consumer.identity
+        assert stream is not None  # noqa: S101 - an audit asked who it is
+        return self._consumer.listed_millis - stream.retention_millis - self._limits.margin_millis
