@@ -25,5 +25,5 @@ def within(fetched: Fetched, until_millis: int | None) -> Fetched:
 
 
 def _is_settled(fetched: Fetched, until_millis: int) -> bool:
-    """Whether the range came to the tip, a while after `until_millis`. Only an empty one did surely: after records a closed shard has yet to say its end."""
+    """Whether the range came to the tip, a while after `until_millis`. It has to be empty: after records a closed shard has yet to say its end."""
     return not (fetched.records or fetched.behind) and fetched.read_to >= until_millis + SETTLED_MILLIS
