@@ -135,6 +135,11 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
             "tests/cluster/test_resource.py::test_changed_code_works_from_the_next_driver_on",
         ),
     },
+    "docs/how-to/read-again.md": {
+        "kubectl apply -f orders-again.yaml": Like(
+            "names and times are the test's own", "tests/cluster/test_until.py::test_it_delivers_exactly_its_range_each_record_once"
+        ),
+    },
     "examples/README.md": {
         "make venv": Like(
             "it is how all tests are run", "examples/upsert-postgresql/test_upsert_postgresql.py::test_every_change_of_an_account_is_counted_once"

@@ -1,4 +1,4 @@
-"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop.
+"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip | --until-timestamp TIME]`: runs a consumer, in a pod or on a laptop.
 
 With `--check` it only looks whether one could start. `… dev` runs one on emulators; `… redrive` gives dead letters to `process` again.
 """
@@ -18,25 +18,28 @@ import click
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
+from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.checks.facts import SECONDS, StartFacts
+from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.own_pod import PodAnnotations
 
 
-def supervise(path: Path, arguments: list[str]) -> int:
+def supervise(path: Path, arguments: list[str], until: UntilConfig | None = None) -> int:
     """Runs one epoch and returns its exit code. The driver takes longest to start, so it begins before this process imports what it needs itself."""
     with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver_program", *arguments]) as driver:
-        return _hold(path, driver)
+        return _hold(path, driver, until)
 
 
-def _hold(path: Path, driver: child_process.DriverProcess) -> int:
+def _hold(path: Path, driver: child_process.DriverProcess, until: UntilConfig | None) -> int:
     from sluice_consumer.checks import run as checks  # noqa: PLC0415 - see `supervise`
     from sluice_consumer.process import supervisor, wiring  # noqa: PLC0415
 
     config, environment = checks.before_start(path, os.environ)
+    config = replace(config, until=until or config.until)
     os.environ.update(environment)
     child_process.permit(driver, environment)
     here = pod.from_environment()
@@ -66,6 +69,11 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
 RUNNING = (
     click.option("--master", help="Master URL of Spark.  [default: spark.master of sparkConf, else local[2]]"),
     click.option("--until-tip", is_flag=True, help="Drain and stop once every record in the stream is processed."),
+    click.option(
+        "--until-timestamp",
+        metavar="TIME",
+        help="Stop in each shard before the first record that arrived at this ISO 8601 time with a zone, or later.",
+    ),
     click.option("--check", "only_check", is_flag=True, help="Check whether a consumer can start. Nothing is written, held or started."),
     click.option("--json", "as_json", is_flag=True, help="Print the result of --check as one JSON document."),
     click.option("--check-seconds", type=click.FloatRange(0.1, 60), default=SECONDS, show_default=True, help="Time limit for each check of --check."),
@@ -172,16 +180,19 @@ def redrive(config: str, consumer: str | None, how: str | None, master: str, nam
 COMMANDS = {"run": run, "dev": dev}  # of the program `sluice`
 
 
-def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
+def consume(path: Path, *, master: str | None, until_tip: bool, until_timestamp: str | None) -> None:
     """Runs one consumer, and ends this process with its exit code."""
     logs.configure()
-    arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
+    ends = [*(["--until-tip"] if until_tip else []), *(["--until-timestamp", until_timestamp] if until_timestamp else [])]
+    until: UntilConfig | None = None
     try:
         configmap_code.take(os.environ)
-        code = supervise(path, arguments)
+        until = configs.until(tip=until_tip, timestamp=until_timestamp)
+        code = supervise(path, ["--config", str(path), *(["--master", master] if master else []), *ends], until)
+    except Stopped as error:
+        code = finish(ending_of(Interrupted(str(error)) if until or configs.configuration(path).until else error))
     except SluiceError as error:
-        unfinished = until_tip and isinstance(error, Stopped)
-        code = finish(ending_of(Interrupted(str(error)) if unfinished else error))
+        code = finish(ending_of(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
         logs.log.exception("the supervisor failed")
         code = finish(ending_of(error))

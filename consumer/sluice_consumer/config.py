@@ -58,15 +58,56 @@ class StartConfig:
         """
         if self.position not in START_POSITIONS:
             raise Refused(f"start.position: {self.position!r} is none of {', '.join(START_POSITIONS)}")
-        if self.position != "AT_TIMESTAMP":
-            return None
-        try:
-            moment = datetime.datetime.fromisoformat(self.timestamp or "")
-        except ValueError as error:
-            raise Refused(f"start.timestamp: {self.timestamp!r} is not an ISO 8601 time") from error
-        if moment.tzinfo is None:
-            raise Refused(f"start.timestamp: {self.timestamp!r} has no time zone")
-        return round(moment.timestamp() * 1000)
+        return _millis(self.timestamp, "start.timestamp") if self.position == "AT_TIMESTAMP" else None
+
+
+@dataclass(frozen=True)
+class UntilConfig:
+    """Where the run ends (docs/protocol.md, "Where a run ends"). Exactly one of the two is set.
+
+    Attributes:
+        tip: whether it ends once everything is processed that had arrived when the driver started.
+        timestamp: end in each shard, in front of the first record that arrived then or later. ISO 8601 with a time zone.
+    """
+
+    tip: bool = False
+    timestamp: str | None = None
+
+    @property
+    def millis(self) -> int | None:
+        """The timestamp in epoch milliseconds; None for the tip.
+
+        Raises:
+            Refused: not exactly one of the two, or no ISO 8601 time with a zone.
+        """
+        if self.tip == (self.timestamp is not None):
+            raise Refused("until: must have exactly one of tip (true) and timestamp")
+        return None if self.tip else _millis(self.timestamp, "until.timestamp")
+
+
+def until(*, tip: bool, timestamp: str | None) -> UntilConfig | None:
+    """What the options `--until-tip` and `--until-timestamp` ask for; None: what the configuration says.
+
+    Raises:
+        Refused: both are given, or the time is none.
+    """
+    if not tip and timestamp is None:
+        return None
+    chosen = UntilConfig(tip, timestamp)
+    if tip and timestamp is not None:
+        raise Refused("--until-tip, --until-timestamp: give one of the two")
+    _ = chosen.millis
+    return chosen
+
+
+def _millis(text: str | None, key: str) -> int:
+    try:
+        moment = datetime.datetime.fromisoformat(text or "")
+    except ValueError as error:
+        raise Refused(f"{key}: {text!r} is not an ISO 8601 time") from error
+    if moment.tzinfo is None:
+        raise Refused(f"{key}: {text!r} has no time zone")
+    return round(moment.timestamp() * 1000)
 
 
 @dataclass(frozen=True)
@@ -158,6 +199,7 @@ class Config:
     format: int = 1
     name: str = ""
     start: StartConfig = field(default_factory=StartConfig)
+    until: UntilConfig | None = None
     migrate_from: MigrateFromConfig | None = None
     batch: BatchConfig = field(default_factory=BatchConfig)
     lease_duration_seconds: float = 20
@@ -244,7 +286,7 @@ def _bounds(config: Config) -> None:
     if config.on_error:
         _on_error_bounds(config.on_error)
         _dead_letter_bounds(config.on_error.dead_letter, config.stream)
-    _ = config.start.millis  # refused here, not when the first batch starts
+    _ = config.start.millis, config.until and config.until.millis  # refused here, not when the first batch starts
 
 
 def _stream_bounds(stream: StreamConfig) -> None:

@@ -8,6 +8,7 @@ is part of the same batch (docs/protocol.md, "Invariants").
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 import threading
@@ -48,15 +49,18 @@ def run(
     config: Mapping[str, Any] | str | Config,
     *,
     until_tip: bool = False,
+    until_timestamp: str | None = None,
     drain: threading.Event | None = None,
     tell: Callable[[str], object] = print,
 ) -> None:
-    """Runs a consumer in this session, until the tip, or until `drain` is set: then the open batch is finished and the lease released.
+    """Runs a consumer in this session, until the end of its run, or until `drain` is set: then the open batch is finished and the lease released.
 
     Args:
         spark: a classic session (not Spark Connect), with the package on its driver and executors.
         config: docs/interfaces.md, as a mapping, as JSON or parsed. A function of a notebook's own is `"entrypoint": "__main__:its_name"`.
         until_tip: return once everything is processed that had arrived before the start.
+        until_timestamp: stop in each shard before the first record that arrived at this ISO 8601 time with a zone, or later. Without either the
+            configuration's `until` counts.
         drain: to be set by another thread.
         tell: gets a line for every batch and every warning.
 
@@ -70,7 +74,8 @@ def run(
     with logs.told_to(tell):
         check_session(spark, parsed)
         load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
-        _run(spark, parsed, drain or threading.Event(), until_tip=until_tip)
+        until = configs.until(tip=until_tip, timestamp=until_timestamp) or parsed.until
+        _run(spark, dataclasses.replace(parsed, until=until), drain or threading.Event())
 
 
 @dataclass
@@ -89,13 +94,13 @@ class EpochEnd:
             store.release(taken.epoch)
 
 
-def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_tip: bool) -> None:
+def _run(spark: SparkSession, config: Config, stop: threading.Event) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
     heart, end = Heartbeats.of(taken, config, wiring.beating_store(config)), EpochEnd()
     try:
         with _beating(spark, heart, stop) as cancel:
-            _work(spark, config, taken, (heart, stop, end, cancel), until_tip=until_tip)
+            _work(spark, config, taken, (heart, stop, end, cancel))
     except Refused:
         with contextlib.suppress(SluiceError):  # the refusal is what counts; a lease that is not released runs out
             end.release(store, taken, heart)
@@ -111,7 +116,7 @@ def notify(seconds: float) -> None:
 RunParts = tuple[Heartbeats, threading.Event, EpochEnd, Callable[[], None]]
 
 
-def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunParts, *, until_tip: bool) -> None:
+def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunParts) -> None:
     heart, stop, end, cancel = epoch
     drained_by = config.drain_timeout_seconds + supervisor.STOP_SECONDS
     watch = RunWatch(RunControls(cancel, stop.set, heart.give_up, stop.is_set, drained_by))
@@ -121,7 +126,7 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunPart
         work.wait_out()
         engine = work.engine(spark)
         end.quiet = engine.quiet
-        work.loop(engine, until_tip=until_tip, watching=watch.ports)
+        work.loop(engine, watching=watch.ports)
     except (Exception, BatchInterrupt) as error:
         if watch.error is not None:
             raise watch.error from error

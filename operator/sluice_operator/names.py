@@ -14,6 +14,8 @@ EXECUTOR_TEMPLATE = f"{GROUP}/executor-template"
 """Annotations of a driver's pod that are files in it."""
 ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
 """The annotation that has Argo CD ignore the restart policy of a pod."""
+END_REACHED = "EndReached"
+"""The reason with which a driver ends that has reached `spec.until`, and that of Ready from then on."""
 LETTER_PLACES = ("path", "sqs", "kinesis")
 """Fields of `onError.deadLetter`: one of them has to be set, and only one."""
 SILENT_SECONDS = 90

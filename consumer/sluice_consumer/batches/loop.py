@@ -17,6 +17,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
 log = logging.getLogger(__name__)
@@ -30,8 +31,7 @@ class LoopTimings:
 
     Attributes:
         interval: seconds from trigger to trigger.
-        until: stop when every shard is at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
-            None: never. What arrives later does not keep a backfill from ending.
+        until: where to stop; None: nowhere.
         look: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.looks.ShardLooks`).
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
@@ -43,7 +43,7 @@ class LoopTimings:
     """
 
     interval: float
-    until: int | None
+    until: RunEnd | None
     look: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
     on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
@@ -117,20 +117,21 @@ class Loop:
                 self._drain.wait(max(0.0, started + self._timings.interval - self._clock()))
 
     def _idle_shards(self) -> frozenset[str]:
-        """What the next batch leaves out: shards that had no turn to be looked at are at the tip, as their last range said.
+        """What the next batch leaves out: idle shards, and those that are past the end of the run.
 
-        While a record is searched for nothing, for the search needs other shards beside.
+        Shards that had no turn to be looked at are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
+        search needs other shards beside.
         """
+        past = self._timings.until.past(self._consumer.view) if self._timings.until else frozenset()
         if self._isolating:
-            return frozenset()
-        consumer, timings = self._consumer, self._timings
-        rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, timings.until, timings.refreshing)
-        return planner.at_the_tip(rows, timings.look(rows))
+            return past
+        consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
+        rows = planner.may_be_left_out(consumer.view, now, timings.until and timings.until.reads_up_to(now), timings.refreshing)
+        rows = tuple(row for row in rows if row.id not in past)
+        return planner.at_the_tip(rows, timings.look(rows)) | past
 
     def _done(self) -> bool:
-        """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""
-        goal, view = self._timings.until, self._consumer.view
-        return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.live.values()))
+        return self._timings.until is not None and self._timings.until.is_reached(self._consumer.view)
 
     def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
         """No batch and no write until a shard that may be left out may be looked at again: a second, unless the user gave looks a larger share."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.driver_report import DriverReport, DriverWarning
 
 WINDOW = 30  # batches over which the rate is taken
@@ -28,7 +29,7 @@ class BatchProgress:
 
     def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumer, self._generation, self._clock = consumer, generation, clock
-        self._records = 0
+        self._records = self._batches = 0
         self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
         self._warnings: deque[DriverWarning] = deque(maxlen=WARNINGS)
@@ -40,6 +41,7 @@ class BatchProgress:
     def add(self, committed: Committed, seconds: float) -> str:
         """Counts a batch, and describes it in one line."""
         self._records += committed.records
+        self._batches += 1
         self.behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
         excluded = f", {committed.excluded} more in the dead letters" if committed.excluded else ""
@@ -74,6 +76,11 @@ class BatchProgress:
             warnings=self.warnings,
         )
 
+    def counts(self) -> str:
+        """What this epoch has done, in words."""
+        view = self._consumer.view
+        return f"{self._records} records in {self._batches} batches of {len(view.rows)} shards, up to batch {view.committed}"
+
     def _rate(self) -> float:
         seconds = self._clock() - self._recent[0][0]
         return round(sum(records for _, records in list(self._recent)[1:]) / seconds, 1) if seconds else 0.0
@@ -81,22 +88,22 @@ class BatchProgress:
 
 @dataclass
 class Backfill:
-    """How far a run is that ends when all that had arrived by `goal` (the service's time, epoch milliseconds) is processed."""
+    """How far a run is that has an end."""
 
     consumer: Consumer
-    goal: int
+    end: RunEnd
     clock: Callable[[], float] = time.monotonic
     _began: tuple[float, int] | None = None
 
     def line(self) -> str:
         """Shards that are there, how much of the stream's time is left, and how long that takes at the present pace."""
         view = self.consumer.view
-        away = [row for row in view.live.values() if not planner.caught_up(view, row, self.goal)]
+        away = self.end.unread(view)
         done = f"{view.known - len(away)} of {view.known} shards done"
         read_to = min((row.read_to for row in away if row.read_to), default=None)
         if read_to is None:
             return done
-        now, left = self.clock(), max(0, self.goal - read_to) / 1000
+        now, left = self.clock(), max(0, self.end.millis - read_to) / 1000
         self._began = self._began or (now, read_to)
         seconds, gained = now - self._began[0], (read_to - self._began[1]) / 1000
         eta = f", about {_span(left * seconds / gained)} at this pace" if gained > 0 else ""

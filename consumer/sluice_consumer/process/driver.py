@@ -25,7 +25,7 @@ from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
-from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
+from sluice_consumer.process.ending import END_REACHED, STOPPED, Ending, Interrupted, ending_of, java_words, report
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.own_pod import PodAnnotations
@@ -64,9 +64,9 @@ class Driver:
         worked: whether a job of this epoch may have begun.
     """
 
-    def __init__(self, config: Config, pipe: FileIO, start: Callable[[], SparkSession], *, until_tip: bool) -> None:
+    def __init__(self, config: Config, pipe: FileIO, start: Callable[[], SparkSession]) -> None:
         """`pipe`: from the supervisor. `start`: starts Spark."""
-        self._config, self._pipe, self._start_spark, self._until_tip = config, pipe, start, until_tip
+        self._config, self._pipe, self._start_spark = config, pipe, start
         self._drain = threading.Event()
         self._here = pod.from_environment()
         self._annotations = PodAnnotations(self._here) if self._here else None
@@ -94,12 +94,12 @@ class Driver:
         return self._worked_off(work, engine)
 
     def _worked_off(self, work: Session, engine: SparkEngine) -> Ending:
-        """Batches until SIGTERM, the tip, a refusal, or until `process` asks for its batch later. The last two need not keep the lease, either."""
+        """Batches until SIGTERM, the end of the run, a refusal, or `process` asks for its batch later. The last two may release the lease, too."""
         try:
-            work.loop(engine, until_tip=self._until_tip)
+            work.loop(engine)
         except (NotNow, Refused) as error:
             return dataclasses.replace(ending_of(error), quiet=self._quiet(engine))
-        return self._drained(quiet=self._quiet(engine))
+        return dataclasses.replace(self._drained(work), quiet=self._quiet(engine))
 
     def _quiet(self, engine: SparkEngine) -> bool:
         """A JVM that does not answer does not say that nothing works."""
@@ -108,10 +108,13 @@ class Driver:
     def _answers(self) -> bool:
         return self._spark is None or threads.answers(self._spark, JVM_SECONDS)
 
-    def _drained(self, *, quiet: bool) -> Ending:
-        if self._until_tip and self._drain.is_set():
-            return dataclasses.replace(ending_of(Interrupted("stopped before the tip was reached; run it again to continue from there")), quiet=quiet)
-        return Ending(0, "", "", quiet)
+    def _drained(self, work: Session) -> Ending:
+        """A loop that ends without being told to has reached the end of its run."""
+        if self._config.until is None:
+            return Ending(0, "", "")
+        if self._drain.is_set():
+            return ending_of(Interrupted(f"{STOPPED}; run it again to continue from there"))
+        return Ending(0, END_REACHED, work.done)
 
     def ending(self, error: Exception) -> Ending:
         """How it ends. A refusal's own words are all that a person needs to know; of a failure the last words say more."""

@@ -6,12 +6,13 @@ The supervisor starts it (`python -m sluice_consumer`) before it holds the lease
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from sluice_consumer import logs
-from sluice_consumer.config import configuration
+from sluice_consumer.config import configuration, until
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import OwnWord, leave
 from sluice_consumer.process.lease_handoff import permission, standard_input
@@ -22,7 +23,8 @@ from sluice_consumer.process.spark_start import SparkStart
 @click.option("--config", "path", type=click.Path(path_type=Path), required=True)
 @click.option("--master")
 @click.option("--until-tip", is_flag=True)
-def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+@click.option("--until-timestamp")
+def main(path: Path, master: str | None, until_tip: bool, until_timestamp: str | None) -> None:  # noqa: FBT001 - click passes flags so
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
     die_with_parent()
@@ -34,7 +36,8 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
     environment = permission(pipe)
     os.environ.update(environment)
     config = configuration(path)
-    driver = Driver(config, pipe, lambda: start.session(config, environment), until_tip=until_tip)
+    config = replace(config, until=until(tip=until_tip, timestamp=until_timestamp) or config.until)
+    driver = Driver(config, pipe, lambda: start.session(config, environment))
     leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
 
 

@@ -17,10 +17,12 @@ WORD_BYTES = 64  # for the word, then for the mark
 COLUMNS = 150  # of a line of the last words
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
+END_REACHED = "EndReached"  # of a run with `until`: nothing is left to do; not Kubernetes' own Completed, which any exit 0 has
+STOPPED = "stopped before the end of the run was reached"
 
 
 class Interrupted(SluiceError):
-    """A run until the tip was stopped before it got there. What was processed is committed, the rest is not. Run it again."""
+    """A run with an end (`until`) was stopped before it got there. What was processed is committed, the rest is not. Run it again."""
 
     exit_code = 75
 

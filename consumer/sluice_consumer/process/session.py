@@ -25,6 +25,7 @@ from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase, WarningReason
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
@@ -128,23 +129,22 @@ class Session:
         assert self.consumer.row is not None  # noqa: S101 - begin() set it
         return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.epoch.generation, self.consumer.row.consumer_id), warm_up)
 
-    def loop(self, engine: SparkEngine, *, until_tip: bool, watching: Watching = overdue.ports) -> None:
-        """Batches, until it has to drain, or until all is processed that had arrived before this epoch's listing of the shards.
+    def loop(self, engine: SparkEngine, *, watching: Watching = overdue.ports) -> None:
+        """Batches, until it has to drain, or until the end of the run that the configuration names.
 
         Args:
             engine: what runs them.
-            until_tip: which of the two.
             watching: what ends a batch that does not end.
         """
-        goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
-        self._backfill = None if goal is None else Backfill(self.consumer, goal)
+        end = RunEnd.of(self._config.until, self.consumer.listed_millis)
+        self._backfill = None if end is None else Backfill(self.consumer, end)
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
         looks = self.looks()
         timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
-            until=goal,
+            until=end,
             look=looks,
             pause=looks.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
@@ -170,6 +170,11 @@ class Session:
         """A pause that counts as no batch's time; whether the driver is to drain."""
         with self._watch.resting() if self._watch else contextlib.nullcontext():
             return self._drain.wait(seconds)
+
+    @property
+    def done(self) -> str:
+        """What this epoch has done, for the exit message of a run that reached its end."""
+        return self._progress.counts()
 
     def open_batch(self, *, ask: bool) -> OpenBatch | None:
         """The batch that was begun and is not committed, for last words; its content, if the table may be asked and answers."""

@@ -283,7 +283,10 @@ class Supervisor:
         lease = "the lease was not released: a task failed or an executor was lost recently; the next driver waits it out"
         if quiet and heart.clock() >= heart.keep_promise_until:
             lease = self._release(epoch)
-        return Ending(code, "", "") if code else Ending(0, "Drained", lease)  # with another code the driver has said why itself
+        if code or self._config.until is None:
+            return Ending(code, "", "") if code else Ending(0, "Drained", lease)  # with another code the driver has said why itself
+        logs.say(lease)
+        return Ending(0, "", "")  # the driver has said that it reached the end; a drain before it has another code
 
     def _release(self, epoch: Epoch) -> str:
         """Releases, if it can: a drain was clean whether or not the table answers."""

@@ -13,11 +13,13 @@ from sluice_consumer.shards.collect import RecordColumnSet
 class Limits:
     """How much one range may hold, counted from its first record: user records, and bytes of payload; of aggregates as they are delivered, with keys.
 
-    One Kinesis record is taken whatever its size.
+    One Kinesis record is taken whatever its size. `until_millis`: a range ends in front of the first record that arrived then or later, epoch
+    milliseconds (docs/protocol.md, "Where a run ends").
     """
 
     max_records: int
     max_bytes: int
+    until_millis: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Fetched:
         children: what follows; with END only, and not in a replay (the row has them).
         note: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.
+        cut: it ends in front of a record that arrived at `Limits.until_millis` or later.
     """
 
     shard_id: str
@@ -84,6 +87,7 @@ class Fetched:
     children: tuple[Child, ...] | None = None
     note: str | None = None
     iterator: str | None = None
+    cut: bool = False
 
     @property
     def records(self) -> int:

@@ -11,7 +11,7 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound
-from sluice_consumer.shards import losses
+from sluice_consumer.shards import cut, losses
 from sluice_consumer.shards.collect import RangeBuffer, RecordColumnSet
 from sluice_consumer.shards.pages import ShardPages
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
@@ -62,8 +62,9 @@ class ShardReader:
             fetched = self._fetch(ShardPages(self._client, place.shard_id, buffer, place.iterator, begin=_at(place.checkpoint)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(buffer, place)
+        fetched = cut.within(fetched, limits.until_millis)
         nameless = place.position.sequence is None or fetched.note  # a sequence number is refused by any stream but its own
-        if nameless and (fetched.records or fetched.end == END):
+        if nameless and (fetched.records or fetched.end == END or fetched.cut):
             self._same_stream()
         if buffer.taken:
             self._mean_sizes[place.shard_id] = buffer.delivered / buffer.taken
@@ -81,7 +82,7 @@ class ShardReader:
                 loss, unmet = self._gone(place, page, unmet), None
             fetched = self._settled(pages, page, limits)
             tips += pages.at_tip(page) and not len(page.records)
-            if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
+            if fetched is not None and (fetched.records or fetched.end == END or fetched.cut or tips > 1):
                 return replace(fetched, note=loss)
             empty += 1
             if empty >= FOLLOWED and page.behind_millis and not (pages.astray or unmet or loss or len(pages.buffer.columns)):
@@ -94,9 +95,12 @@ class ShardReader:
         An empty one is believed to be at the tip only when two replies say so: a closed shard may answer "nothing, at the tip" once before it
         answers that it has ended (kinesalite does), and the next range would begin with the same answer again.
         """
-        buffer = pages.buffer
-        if not buffer.take(page.records, limits.max_records, limits.max_bytes):
+        buffer, wanted = pages.buffer, cut.before(page.records, limits.until_millis)
+        if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
             return self._cut(pages, page)
+        if limits.until_millis is not None and wanted < len(page.records):
+            behind = max(page.behind_millis, page.server_millis - limits.until_millis)
+            return replace(self._range(pages, buffer.position, behind, limits.until_millis), cut=True)
         if page.next_iterator is None:
             return self._ended(pages, page)
         full = len(buffer.columns) >= limits.max_records or buffer.delivered >= limits.max_bytes

@@ -47,7 +47,11 @@ def reading(config: Config, identity: StreamIdentity, generation: int, plan: Bat
         generation=generation,
         number=plan.number,
         lease_seconds=config.lease_duration_seconds,
-        limits=Limits(min(plan.limit or batch.max_records_per_shard, batch.max_records_per_shard), batch.max_bytes_per_shard),
+        limits=Limits(
+            min(plan.limit or batch.max_records_per_shard, batch.max_records_per_shard),
+            batch.max_bytes_per_shard,
+            config.until.millis if config.until else None,
+        ),
         groups=tuple(tuple(row.id for row in group) for group in groups),
     )
 

@@ -186,6 +186,8 @@ def source(spark: SparkSession, config: Mapping[str, Any] | str | Config, *, tel
         BatchOverdue: a batch did not end within `batch.maxSeconds`; the query was stopped.
     """
     parsed = config if isinstance(config, Config) else _parsed(config)
+    if parsed.until is not None:
+        raise Refused("until: a streaming query ends by its trigger; leave until out, and start the query with trigger(availableNow=True)")
     with logs.told_to(tell):
         embedded.check_session(spark, parsed)
         store = supervisor.open_table(parsed)

@@ -15,7 +15,7 @@ from sluice_operator.names import SILENT_SECONDS, lasting
 STALE = SILENT_SECONDS * 1000  # in milliseconds
 NONE = "-"
 SAID_BY_READY = {"Ready", "Stalled", "Reconciling", "Draining", "DriverHealthy", "Migrated"}  # Ready depends on them, and gives their reason
-PHASES = {"Running": "green", "Idle": "green", "Suspended": "blue", "BackingOff": "yellow", "Failed": "red"}
+PHASES = {"Running": "green", "Idle": "green", "Suspended": "blue", "Completed": "blue", "BackingOff": "yellow", "Failed": "red"}
 
 
 def grid(*columns: str, wraps: str = "") -> Table:
@@ -82,7 +82,7 @@ def ready(one: ConsumerView) -> Text:
 def why(one: ConsumerView) -> str:
     """What a person should know of it, in one sentence; nothing of a consumer that works."""
     marks = [word for word, on in (("paused", one.paused), ("suspended", one.suspended), ("being deleted", one.deleting)) if on]
-    if one.ready != "True":
+    if one.ready != "True" or one.phase == "Completed":
         marks.append(f"{one.reason}: {one.message}")
     speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
     marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]

@@ -63,6 +63,8 @@ def restart(body: Json, now: str) -> Intent:
         raise NotOffered(f"{one.name} has had no driver yet: there is nothing to restart; next: status {one.name} shows what it waits for")
     if one.desired == 0:
         raise NotOffered(f"{one.name} is scaled to zero: there is nothing to restart; next: kubectl scale kc {one.name} --replicas=1")
+    if one.phase == "Completed":
+        raise NotOffered(f"{one.name} has reached spec.until, so a restart would do nothing; next: edit spec.until of kc {one.name}, or remove it")
     return _annotated(body, "restart", now, f"{one.name} restarts: driver {one.driver.attempt} finishes its batch, then the next driver starts")
 
 

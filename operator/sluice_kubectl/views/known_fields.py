@@ -13,7 +13,7 @@ OF_SLUICE = """
     nextAt number observedGeneration onError openBatch openShards path phase pipeline places pod podTemplate podlessSince position prefix
     progressingSince readOnly reason records recordsPerSecond recursiveReadOnly refused region replicas reportedAt requests resources restart
     restarts retry rows selector serviceAccountName since source spec specHash sqs start startedAt state status stopping stream subPath suspend
-    table timestamp tries type uid unstarted valueFrom volumeMounts volumes warnings why text drains startFrom apiVersion
+    table timestamp tip tries type uid unstarted until valueFrom volumeMounts volumes warnings why text drains startFrom apiVersion
 """
 OF_KUBERNETES = """
     items action involvedObject reportingComponent reportingInstance component host series firstTimestamp lastTimestamp eventTime lastObservedTime

@@ -104,7 +104,10 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         "executors": spec.replicas,
         "force": driver.forced,
         "sparkConf": _spark_conf(resource, wanted, driver, settings),
-        **({"onError": spec.on_error.document()} if spec.on_error else {}),  # left out unless set: older drivers refuse an unknown setting
+        **({"until": spec.until.document()} if spec.until else {}),
+        **(
+            {"onError": spec.on_error.document()} if spec.on_error else {}
+        ),  # as `until`, left out unless set: older drivers refuse an unknown setting
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from sluice_operator.names import GROUP, LETTER_PLACES
-from sluice_operator.resource.fields import ONE_PLACE, Spec
+from sluice_operator.resource.fields import ONE_END, ONE_PLACE, Spec
 from sluice_operator.state.serialization import STATUS
 
 Json = dict[str, Any]
@@ -43,6 +43,12 @@ START_RULES = [
     {
         "rule": "(has(self.position) && self.position == 'AT_TIMESTAMP') == has(self.timestamp)",
         "message": "start.timestamp belongs to position AT_TIMESTAMP, and only to it",
+    },
+]
+UNTIL_RULES = [
+    {
+        "rule": "[has(self.tip), has(self.timestamp)].exists_one(given, given)",
+        "message": f"until {ONE_END}",
     },
 ]
 ON_ERROR_RULES = [
@@ -127,6 +133,7 @@ def _schema() -> Json:
     spec = structural(Spec.model_json_schema(by_alias=True), defaults=True)
     spec["x-kubernetes-validations"] = SPEC_RULES
     spec["properties"]["start"]["x-kubernetes-validations"] = START_RULES
+    spec["properties"]["until"]["x-kubernetes-validations"] = UNTIL_RULES
     spec["properties"]["onError"]["x-kubernetes-validations"] = ON_ERROR_RULES
     spec["properties"]["onError"]["properties"]["deadLetter"]["x-kubernetes-validations"] = LETTER_RULES
     status = structural(STATUS.json_schema(mode="serialization", by_alias=True))

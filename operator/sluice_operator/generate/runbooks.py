@@ -35,7 +35,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
         "CrashLoopBackOff",
     ),
     "Pods stay Pending": ("Unschedulable", "ExecutorsPending"),
-    "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow"),
+    "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow", "Interrupted"),
     "An executor runs out of memory": (),
     "A batch that does not end": ("BatchOverdue",),
     "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.names import GROUP
+from sluice_operator.names import END_REACHED, GROUP
 from sluice_operator.observe.ownership import own
 from sluice_operator.plan import known_words
 from sluice_operator.resource import policy as bounds
@@ -37,7 +37,9 @@ ROLES = {CONSUMER_KIND: "driver", "Pod": "executor", "Job": "migration"}  # by t
 DRIVER_NAME = re.compile(r".+-driver-([1-9]\d{0,8})")
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
-EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
+HELD = 75
+INTERRUPTED = "Interrupted"  # a drain of a driver that has `spec.until`, before it got there
+EXITS = {0: "Completed", 65: "Refused", HELD: "Held", 76: "Fenced"}
 TENANTS = Policy()
 TAKEN = (
     "spec.checkpoints.table: belongs to {}; a table has only one consumer."
@@ -281,8 +283,9 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
     if ended is None and status.get("phase") not in ("Failed", "Succeeded"):
         return None
     code = _code(ended)
-    message = known_words.message(words.get("reason"), words.get("message") or status.get("message"))
-    return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message, at=_ended_at(raw, ended))
+    why = _why(raw, ended or {}, words, code)
+    message = known_words.message(None if why == END_REACHED else words.get("reason"), words.get("message") or status.get("message"))
+    return Exit(code=code, reason=why, message=message, at=_ended_at(raw, ended))
 
 
 def _code(ended: Json | None) -> int | None:
@@ -297,13 +300,16 @@ def _ended_at(raw: Json, ended: Json | None) -> datetime:
 
 
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
-    """Why it ended: the driver's own reason for 65, 75 and 76, then an eviction or deletion, then the kernel's."""
-    if code in EXITS and code != 0:
+    """Why it ended: at the end of its run, the driver's own reason for 65, 75 and 76, then an eviction or deletion, then the kernel's."""
+    if code == 0 and words.get("reason") == END_REACHED:
+        return END_REACHED
+    drained = code == 0 or (code == HELD and words.get("reason") == INTERRUPTED)
+    if code in EXITS and not drained:
         return known_words.reason(words.get("reason"), EXITS[code])
     if code is None or any(_true(c) and c.get("type") == "DisruptionTarget" for c in objects(part(raw, "status"), "conditions")):
         return "Evicted"
     if "deletionTimestamp" in part(raw, "metadata"):
-        return "Drained" if code == 0 else "Killed"
+        return "Drained" if drained else "Killed"
     if ended.get("reason") == "OOMKilled":
         return "OOMKilled"
     return known_words.reason(words.get("reason"), EXITS.get(code, "Failed"))

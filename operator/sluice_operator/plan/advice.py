@@ -71,6 +71,7 @@ FAILURES: dict[str, Advice] = {
     "WaitingOutLease": Advice("waits: the previous driver was killed and did not release its lease"),
     "LeaseHeld": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
     "NotNow": Advice("starts the next attempt with backoff, and counts no failure", "`process` raised NotNow; check the sink it writes to"),
+    "Interrupted": Advice("starts the next attempt, which continues: the driver was stopped before it reached spec.until"),
     "Held": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
     "Fenced": Advice("retries with backoff, and counts no failure", "If this repeats, find out who else uses the checkpoint table"),
     "Refused": Advice("retries with backoff, up to spec.restart.maxBackoffSeconds", SPEC),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.names import clock, printable
 from sluice_operator.plan.advice import advised
-from sluice_operator.state.status import Condition, MigrationState
+from sluice_operator.state.status import Condition, MigrationState, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,9 +157,14 @@ def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
 
 
 def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
-    """Present while the driver reports it. Without a report it stays: no record is read, so the retention gets nearer, and no batch passes."""
+    """Present while the driver reports it. Without a report it stays: no record is read, so the retention gets nearer, and no batch passes.
 
-    def verdict(view: View, _step: Step) -> ConditionValue | None:
+    Once `spec.until` was reached nothing is left to read.
+    """
+
+    def verdict(view: View, step: Step) -> ConditionValue | None:
+        if step.phase is Phase.COMPLETED:
+            return None
         said, before = _said(view, kind), view.status.condition(kind)
         if said:
             return ConditionValue("True", "Reported", said)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import END_REACHED
 from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.plan.record import DISRUPTIONS, FORCED
 from sluice_operator.plan.running import UNHEARD
@@ -66,7 +67,7 @@ def await_executors(view: View) -> Step | None:
     if view.driver_pod is not None or not view.observed.executors:
         return None
     step, end, restarts = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit, view.status.restarts
-    if end is None or end.reason == "Drained":
+    if end is None or end.reason in {"Drained", END_REACHED}:
         return step
     step = replace(step, phase=Phase.STARTING if restarts.next_at is None else Phase.BACKING_OFF)
     failed = (restarts.reason, restarts.message) == (end.reason, end.message) and end.reason not in DISRUPTIONS

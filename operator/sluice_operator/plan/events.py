@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import counted
+from sluice_operator.names import END_REACHED, counted
 from sluice_operator.plan.record import DISRUPTIONS
 from sluice_operator.resource.changes import migration_hash
 from sluice_operator.state.actions import AddFinalizer, CreateDriver, EventToSend, RemoveFinalizer, Retarget
@@ -38,6 +38,7 @@ class Reason(StrEnum):
     DRIVER_READY = "DriverReady"
     DRIVER_DRAINING = "DriverDraining"
     DRIVER_EXITED = "DriverExited"
+    END_REACHED = END_REACHED
     DRIVER_DISRUPTED = "DriverDisrupted"
     DRIVER_FAILED = "DriverFailed"
     DRIVER_OVERDUE = "DriverOverdue"
@@ -159,7 +160,9 @@ def _ended(attempt: int, end: Exit) -> str:
 
 
 def _exit_event(*, asked: bool, end: Exit, text: str) -> EventToSend:
-    if asked and end.code in {0, None}:
+    if end.reason == END_REACHED:
+        return EventToSend(Reason.END_REACHED, text)
+    if asked and (end.code in {0, None} or end.reason == "Drained"):
         return EventToSend(Reason.DRIVER_EXITED, text)
     if asked:
         return EventToSend(Reason.DRAIN_CUT_SHORT, f"{text}. The next driver may have to wait for its lease", warning=True)

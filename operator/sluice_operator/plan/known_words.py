@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sluice_operator.names import printable
+from sluice_operator.names import END_REACHED, printable
 from sluice_operator.plan.advice import FAILURES
 from sluice_operator.plan.events import Reason
 from sluice_operator.plan.record import DISRUPTIONS
@@ -17,12 +17,12 @@ from sluice_operator.untrusted.values import WORDS as LONGEST
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 OF_PROGRAMS = frozenset({
-    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "DriverKilled", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld",
-    "LostRace", "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StartOverdue", "StreamNotFound",
-    "TooMuchPoison",
+    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "DriverKilled", "Failed", "Fenced", "Held", "Interrupted",
+    "JobsNotDone", "LeaseHeld", "LostRace", "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable",
+    "SourceActive", "StartOverdue", "StreamNotFound", "TooMuchPoison",
 })  # fmt: skip
 """The reasons that drivers and migrations of Sluice give; a pipeline may give others."""
-CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled"}
+CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled", END_REACHED}
 OTHER = "Other"
 STEPS = {
     "SpecChanged",

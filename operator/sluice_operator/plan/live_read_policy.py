@@ -22,7 +22,7 @@ UNSETTLED = timedelta(seconds=30)  # while something is under way: a watch may h
 RESYNC = timedelta(minutes=5)
 RESYNC_RATE = 1  # live reads a second, of all settled resources together: from 301 on, each is read less often than every 5 min
 LOOKS_RATE = 4  # live reads a second, of all unsettled resources together: from 121 on, each is read less often than every 30 s
-SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
+SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED}
 
 
 def max_age(phase: Phase, resources: int) -> timedelta:

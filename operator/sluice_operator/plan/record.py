@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import lasting
+from sluice_operator.names import END_REACHED, lasting
 from sluice_operator.plan import migration
 from sluice_operator.plan.clocks import note_clock
 from sluice_operator.state.status import Exit, RestartStatus, Status, StreamStatus
@@ -81,6 +81,8 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     before = RestartStatus() if stable else view.status.restarts
     if driver.stopping:
         return replace(before, next_at=None)
+    if _is_done(view, end):
+        return RestartStatus()
     before = replace(before, reason=end.reason, message=end.message)
     if end.code in SAID_SO or end.reason in DISRUPTIONS:
         failures, after = before.interruptions, replace(before, interruptions=_one_more(before.interruptions))
@@ -91,6 +93,12 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
     if worked and (stable or end.reason in DISRUPTIONS):
         return replace(after, next_at=None)
     return replace(after, next_at=view.now + patience.pause(failures))
+
+
+def _is_done(view: View, end: Exit) -> bool:
+    """Whether a driver has reached the end of its run. One that says so without having an end has failed."""
+    has_end = view.wanted is not None and view.wanted.spec.until is not None
+    return end.reason == END_REACHED and (has_end or view.outdated is not None)
 
 
 def _one_more(count: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import FINALIZER, GROUP, clock
+from sluice_operator.names import END_REACHED, FINALIZER, GROUP, clock
 from sluice_operator.plan import migration
 from sluice_operator.plan.conditions import judge
 from sluice_operator.plan.deadline import limited
@@ -118,8 +118,8 @@ def delete_finished_driver(view: View) -> Step | None:
     if pod is None or pod.exit is None:
         return None
     actions: tuple[Action, ...] = () if pod.deleting else (DeletePod(pod.name, pod.uid),)
-    if view.driver.stopping:
-        return progress(Phase.DRAINING, view.driver.stopping, _ending(pod), *actions)
+    if view.driver.stopping or pod.exit.reason == END_REACHED:
+        return progress(Phase.DRAINING, view.driver.stopping or END_REACHED, _ending(pod), *actions)
     return progress(Phase.BACKING_OFF, pod.exit.reason, _ending(pod), *actions)
 
 
@@ -148,6 +148,13 @@ def scale_to_zero(view: View) -> Step | None:
     if view.wanted is None or view.wanted.spec.replicas > 0:
         return None
     return quiesce(view, "ScaledToZero") or Step(phase=Phase.IDLE, reason="ScaledToZero", message="spec.replicas is 0", ready=True)
+
+
+def completed(view: View) -> Step | None:
+    """The run reached its end, `spec.until`: no driver is started before the spec changes."""
+    if not view.end_reached or view.driver.exit is None:
+        return None
+    return Step(phase=Phase.COMPLETED, reason=END_REACHED, message=f"spec.until was reached: {view.driver.exit.message}", ready=True)
 
 
 def quiesce(view: View, why: str) -> Step | None:
@@ -208,6 +215,7 @@ RULES: tuple[Rule, ...] = (
     scale_to_zero,
     redeploy,  # RESTART changes, and the user's annotation
     await_executors,  # no executor of the last driver runs any more
+    completed,  # spec.until was reached
     confirm,  # a driver named in the status, not yet seen
     back_off,
     start,

@@ -34,6 +34,7 @@ class ChangeCost(StrEnum):
 CHANGES = {
     "stream": ChangeCost.RESTART,  # endpoints; name and region cannot change
     "start": ChangeCost.IGNORE,  # without effect once there are checkpoints
+    "until": ChangeCost.RESTART,
     "checkpoints": ChangeCost.IGNORE,  # cannot change
     "migrateFrom": ChangeCost.IGNORE,  # the migration reads it, not the driver
     "replicas": ChangeCost.SCALE,

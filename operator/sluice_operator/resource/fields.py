@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -45,6 +46,9 @@ class StreamSpec(SpecPart):
     """Share of a shard's five GetRecords calls per second that polls quiet shards. Default 0.2. More is faster, and leaves less to others."""
 
 
+ONE_END = "must have exactly one of tip and timestamp"
+
+
 class StartSpec(SpecPart):
     """Start position of a consumer without checkpoints. It has no effect once the checkpoint table exists."""
 
@@ -57,6 +61,21 @@ class StartSpec(SpecPart):
     def _time_with_at_timestamp(self) -> Self:
         if (self.position == "AT_TIMESTAMP") != (self.timestamp is not None):
             raise ValueError("timestamp belongs to position AT_TIMESTAMP, and only to it")
+        return self
+
+
+class UntilSpec(SpecPart):
+    """End of the run: exactly one of tip and timestamp. Then the phase is Completed and no pod is left. Only a changed spec starts a driver."""
+
+    tip: Literal[True] | None = None
+    """Ends when everything is processed that had arrived when the driver started."""
+    timestamp: Time | None = None
+    """Ends in each shard before the first record that arrived at this time or later. In ISO 8601 with a time zone."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if (self.tip is None) == (self.timestamp is None):
+            raise ValueError(ONE_END)
         return self
 
 
@@ -175,6 +194,7 @@ class Spec(SpecPart):
 
     stream: StreamSpec
     start: StartSpec = Field(default_factory=StartSpec)
+    until: UntilSpec | None = None
     checkpoints: CheckpointsSpec = Field(default_factory=CheckpointsSpec)
     migrate_from: MigrateFromSpec | None = None
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
@@ -220,6 +240,13 @@ class Spec(SpecPart):
     def _own_table(self) -> Self:
         if self.migrate_from and self.migrate_from.format != "Sluice" and self.migrate_from.table == self.checkpoints.table:
             raise ValueError("migrateFrom.table is the same as checkpoints.table; a source is only read, so name another table")
+        return self
+
+    @model_validator(mode="after")
+    def _end_after_start(self) -> Self:
+        begins, ends = self.start.timestamp, self.until and self.until.timestamp
+        if begins and ends and datetime.fromisoformat(begins) >= datetime.fromisoformat(ends):
+            raise ValueError("until.timestamp is not after start.timestamp, so there is nothing to read; name a later time")
         return self
 
     @model_validator(mode="after")

@@ -30,6 +30,7 @@ class Phase(StrEnum):
     DRAINING = "Draining"
     IDLE = "Idle"
     SUSPENDED = "Suspended"
+    COMPLETED = "Completed"
     BACKING_OFF = "BackingOff"
     FAILED = "Failed"
     DELETING = "Deleting"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import END_REACHED
 from sluice_operator.state.actions import Action
 from sluice_operator.state.objects import Observed, Pod, Resource
 from sluice_operator.state.status import DriverStatus, MigrationState, MigrationStatus, Phase, Status
@@ -84,6 +85,14 @@ class View:
         if not self.wanted.is_hash(self.driver.spec_hash):
             return "SpecChanged"
         return "RestartRequested" if self.driver.restart != self.restart else None
+
+    @property
+    def end_reached(self) -> bool:
+        """Whether the last driver has reached the end of its run, `spec.until`, with the wanted spec. Only another spec starts a driver then."""
+        end, wanted = self.driver.exit, self.wanted
+        if self.driver.pod is not None or end is None or wanted is None or wanted.spec.until is None:
+            return False
+        return (end.code, end.reason) == (0, END_REACHED) and wanted.is_hash(self.driver.spec_hash)
 
     @property
     def restart(self) -> str | None:

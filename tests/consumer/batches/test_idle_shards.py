@@ -18,6 +18,7 @@ from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import BatchConfig, StartConfig
 from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -51,7 +52,7 @@ class Running:
     busy: int
     turns: int = 6
     interval: float = 5.0
-    until: int | None = None
+    until: RunEnd | None = None
     now: float = NOW
     batches: list[Costs] = field(default_factory=list)
     before: Callable[[Running, int], None] = lambda _self, _turn: None
@@ -229,7 +230,7 @@ def test_ready_and_lag_count_shards_that_are_left_out() -> None:
 
 def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
     """A shard counts as idle only when it was read as far; then the others go on without it."""
-    running = Running(6, busy=0, until=round(NOW * 1000) + 1000)
+    running = Running(6, busy=0, until=RunEnd(round(NOW * 1000) + 1000))
     for _ in range(250):
         running.stream.put_in(next(iter(running.stream.shards)), b"x")
     running.loop()

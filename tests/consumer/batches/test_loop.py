@@ -14,6 +14,7 @@ from sluice_consumer.batches import loop, planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"), batch=1)
@@ -77,7 +78,7 @@ class FakeConsumer:
 class Bench:
     """A loop over a fake consumer."""
 
-    def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: int | None = None) -> None:
+    def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: RunEnd | None = None) -> None:
         self.told: list[int | None] = []
         self.begun: list[int] = []
         self.asked = self.rests = 0
@@ -179,14 +180,14 @@ GOAL = 500
 def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:
     """What arrives after the start is not waited for, and nothing is looked at."""
     early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
-    bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=GOAL)
+    bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=RunEnd(GOAL))
     bench.loop.run()
     assert (bench.told, bench.drain.waits, bench.asked) == ([2, 2, 2], [5.0] * 3, 0)
 
 
 def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespace) -> None:
     """Nobody has read the shard up to the time of the start: `process` did not read, or the shard is sparse."""
-    bench = Bench(clock, FakeConsumer(clock, ROW, replace(ROW, read_to=GOAL)), waits=9, until=GOAL)
+    bench = Bench(clock, FakeConsumer(clock, ROW, replace(ROW, read_to=GOAL)), waits=9, until=RunEnd(GOAL))
     bench.loop.run()
     assert bench.told == [0, 0]
 
@@ -194,7 +195,7 @@ def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespa
 def test_until_the_tip_does_not_end_while_a_shard_that_is_idle_keeps_another_one_waiting(clock: SimpleNamespace) -> None:
     """The parent has ended, but nobody has seen that yet: its child, found by an audit, is to be read first."""
     consumer = FakeConsumer(clock, replace(ROW, read_to=GOAL))
-    bench = Bench(clock, consumer, waits=3, until=GOAL)
+    bench = Bench(clock, consumer, waits=3, until=RunEnd(GOAL))
     child = replace(ROW, id="b", batch=0, parents=frozenset("a"))
     bench.on_tell = lambda: setattr(consumer, "view", replace(consumer.view, rows=dict(consumer.view.rows) | {"b": child}))
     bench.loop.run()
@@ -203,7 +204,7 @@ def test_until_the_tip_does_not_end_while_a_shard_that_is_idle_keeps_another_one
 
 def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace) -> None:
     """All have ended."""
-    bench = Bench(clock, FakeConsumer(clock, None), until=GOAL)
+    bench = Bench(clock, FakeConsumer(clock, None), until=RunEnd(GOAL))
     bench.loop.run()
     assert bench.drain.waits == []
 

@@ -8,6 +8,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
 from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress
 
@@ -114,7 +115,7 @@ def backfill(*reads: tuple[float, int]) -> list[str]:
     for now, read_to in reads:
         rows = (row("a", read_to=GOAL), row("b", read_to=read_to), row("c", end=END))
         consumer = cast("Consumer", SimpleNamespace(view=TableView({r.id: r for r in rows}, 1, frozenset())))
-        made = made or Backfill(consumer, GOAL)
+        made = made or Backfill(consumer, RunEnd(GOAL))
         made.consumer, made.clock = consumer, lambda now=now: now
         lines.append(made.line())
     return lines

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from click.testing import CliRunner
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_consumer import __main__ as main_module
-from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig, UntilConfig
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
@@ -32,7 +33,8 @@ CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("
 
 def made(*, until_tip: bool = False) -> Driver:
     """A driver without a supervisor."""
-    return Driver(CONFIG, FileIO(os.devnull), lambda: pytest.fail("no Spark here"), until_tip=until_tip)
+    config = replace(CONFIG, until=UntilConfig(tip=True)) if until_tip else CONFIG
+    return Driver(config, FileIO(os.devnull), lambda: pytest.fail("no Spark here"))
 
 
 class Spark:
@@ -119,13 +121,16 @@ def test_an_exit_that_the_driver_s_own_code_asks_for_is_a_failure(code: object, 
 
 @pytest.mark.parametrize(("until_tip", "told", "code"), [(True, True, 75), (True, False, 0), (False, True, 0)])
 @pytest.mark.parametrize("quiet", [True, False])
-def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told: bool, code: int, quiet: bool) -> None:  # noqa: FBT001
-    """Whoever started a backfill takes 0 for done. What is asked for without a tip ends when it is told to."""
+def test_only_a_run_that_reached_its_end_ends_with_code_0(until_tip: bool, told: bool, code: int, quiet: bool) -> None:  # noqa: FBT001
+    """Whoever started a backfill takes 0 for done. What is asked for without an end ends when it is told to."""
     one = made(until_tip=until_tip)
     if told:
         one._drain.set()
-    ending = one._drained(quiet=quiet)
-    assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else "")
+    work = SimpleNamespace(loop=lambda _engine: None, done="3 records")
+    ending = one._worked_off(cast("Any", work), cast("Any", SimpleNamespace(quiet=lambda: quiet)))
+    reason, message = ("EndReached", "3 records") if until_tip else ("", "")
+    assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else reason)
+    assert code or ending.message == message
 
 
 @pytest.mark.parametrize(("error", "code"), [(NotNow("the sink is in maintenance"), 75), (Refused("there is no such table"), 65)])
@@ -137,8 +142,7 @@ def test_a_process_that_asks_for_its_batch_later_or_refuses_lets_the_lease_be_re
 ) -> None:
     """The next epoch is given the same batch, and begins at once."""
 
-    def loop(_engine: object, *, until_tip: bool) -> None:
-        assert not until_tip
+    def loop(_engine: object) -> None:
         raise error
 
     engine = cast("Any", SimpleNamespace(quiet=lambda: quiet))
@@ -171,7 +175,7 @@ def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeyp
     assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-@pytest.mark.parametrize(("more", "code"), [(["--until-tip"], 75), ([], 0)])
+@pytest.mark.parametrize(("more", "code"), [(["--until-tip"], 75), (["--until-timestamp", "2026-01-01T00:00:00Z"], 75), ([], 0)])
 def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     more: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +186,25 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     stream = {"name": "s", "region": "r"}
     path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}}))
     assert CliRunner().invoke(main_module.main, ["--config", str(path), *more]).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--until-tip", "--until-timestamp", "2026-01-01T00:00:00Z"], "give one of the two"),
+        (["--until-timestamp", "noon"], "is not an ISO 8601 time"),
+        (["--until-timestamp", "2026-01-01T00:00:00"], "has no time zone"),
+    ],
+)
+def test_an_end_that_is_none_is_refused_before_anything_is_started(
+    more: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the option or the value."""
+    monkeypatch.setattr(main_module, "supervise", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    done = CliRunner().invoke(main_module.main, ["--config", str(tmp_path / "none.json"), *more])
+    assert done.exit_code == 65
+    assert says in " ".join(done.output.split())
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, batch: OpenBatch | None) -> tuple[Ending, list[bool]]:

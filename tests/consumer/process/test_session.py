@@ -21,7 +21,7 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
-from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig, UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase, WarningReason
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import session, wiring
@@ -159,7 +159,8 @@ class World:
             self.reports.append(change(self.reports[-1] if self.reports else DriverReport()))
 
         reporter.update = update  # type: ignore[method-assign]  # what the operator would read
-        whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), batch=BatchConfig(interval_seconds=0), **config)
+        config = {"until": UntilConfig(tip=True), "batch": BatchConfig(interval_seconds=0)} | config
+        whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), **config)
         return Session(whole, WorkLease(Epoch(after.generation, after.token), "released"), reporter, threading.Event())
 
     def engine(self, of: Session, act: Callable[[], object] = lambda: None) -> Engine:
@@ -175,7 +176,7 @@ class World:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            dead.loop(cast("SparkEngine", self.engine(dead, die)), until_tip=True)
+            dead.loop(cast("SparkEngine", self.engine(dead, die)))
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(wor
     one = world.epoch()
     one.begin(in_pod=False)
     engine = world.engine(one, lambda: world.put(1, b"late"))
-    one.loop(cast("SparkEngine", engine), until_tip=True)
+    one.loop(cast("SparkEngine", engine))
     assert {b"%d" % n for n in range(9)} <= set(engine.read)
     row = world.store.consumer()
     assert row is not None
@@ -209,7 +210,7 @@ def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(worl
     world.requests.add("kinesis/GetRecords")  # of the replay: no row of this batch can carry it
     heir = world.epoch()
     heir.begin(in_pod=False)
-    heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)
+    heir.loop(cast("SparkEngine", world.engine(heir)))
     batches = world.store.consumer().committed  # type: ignore[union-attr]  # it is there
     page = generate_latest(heir._metrics.registry).decode()
     assert 'sluice_calls_total{operation="GetRecords",process="tasks",service="kinesis"} 2.0' in page
@@ -239,7 +240,7 @@ def test_the_batch_that_is_open_when_an_epoch_fails_is_known_with_what_it_holds(
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        epoch.loop(cast("SparkEngine", world.engine(epoch, die)), until_tip=True)
+        epoch.loop(cast("SparkEngine", world.engine(epoch, die)))
     found = epoch.open_batch(ask=True)
     assert found is not None
     assert (found.number, sum(row.records for row in found.rows or ())) == (1, 3)
@@ -249,7 +250,7 @@ def test_the_batch_that_is_open_when_an_epoch_fails_is_known_with_what_it_holds(
         assert epoch.open_batch(ask=True) == replace(found, rows=None)
     heir = world.epoch()
     heir.begin(in_pod=False)
-    heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)
+    heir.loop(cast("SparkEngine", world.engine(heir)))
     assert heir.open_batch(ask=True) is None
 
 
@@ -261,7 +262,7 @@ def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
     heir = world.epoch(accept_loss_of_batch=1)
     heir.begin(in_pod=False)
     engine = world.engine(heir)
-    heir.loop(cast("SparkEngine", engine), until_tip=True)
+    heir.loop(cast("SparkEngine", engine))
     assert engine.read == [b"c"]
     assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str((world.reports[-1].warnings or ())[0])
     assert 'sluice_warnings_total{reason="DataLossSuspected"} 1.0' in generate_latest(heir._metrics.registry).decode()
@@ -279,7 +280,7 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
         one.consumer.audit()
         seen.append(one.look())
 
-    one.loop(cast("SparkEngine", world.engine(one, take_long)), until_tip=True)
+    one.loop(cast("SparkEngine", world.engine(one, take_long)))
     assert seen[0] == ()  # nothing was committed yet
     (warning,) = seen[1]
     assert str(warning).startswith("RetentionNear: shardId-000000000001 and 1 more read up to ")
@@ -304,7 +305,7 @@ def test_a_driver_reports_where_it_is(world: World) -> None:
     world.put(0, b"a")
     one = world.epoch()
     one.begin(in_pod=False)
-    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    one.loop(cast("SparkEngine", world.engine(one)))
     seen = [(report.phase, report.open_batch) for report in world.reports]
     assert seen[:4] == [(ReportPhase.STARTING, None), (ReportPhase.RUNNING, None), (ReportPhase.RUNNING, 1), (ReportPhase.RUNNING, None)]
     one.report_progress(cast("SparkEngine", world.engine(one)), None, 0.0)
@@ -329,7 +330,7 @@ def lived(world: World, hours_later: float = 0) -> list[str]:
     world.ago = -round(hours_later * HOUR_MILLIS)
     one = world.epoch()
     one.begin(in_pod=False)
-    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    one.loop(cast("SparkEngine", world.engine(one)))
     return [str(warning) for report in world.reports for warning in report.warnings or ()]
 
 
@@ -378,7 +379,7 @@ def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monke
     """Ages are a matter of the service's clock alone."""
     one = world.epoch()
     one.begin(in_pod=False)
-    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    one.loop(cast("SparkEngine", world.engine(one)))
     wrong = time.time() + 0.9 * DAY_MILLIS / 1000
     monkeypatch.setattr(time, "time", lambda: wrong)
     assert one.look() == ()
@@ -395,7 +396,7 @@ def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
         one.consumer.audit()
 
     engine = world.engine(one, change)
-    one.loop(cast("SparkEngine", engine), until_tip=True)
+    one.loop(cast("SparkEngine", engine))
     assert engine.identity.retention_millis == world.stream.retention_millis
 
 

@@ -7,8 +7,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+import boto3
 import pytest
 from conftest_spark import RECORDS, SHARDS, configuration
 from pipelines_of_tests import seen, unchanged
@@ -69,6 +71,28 @@ def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(s
     assert sorted(n for _, numbers in seen for n in numbers) == list(range(RECORDS))
     assert len(wiring.store(config).shards()) == SHARDS
     assert any(f"batch 1: {RECORDS} records of {SHARDS} shards" in line for line in told)
+
+
+def arrivals(stream: StreamConfig) -> dict[int, datetime]:
+    """When each record of a stream arrived, as the service says."""
+    client = boto3.client("kinesis", endpoint_url=stream.kinesis_endpoint, region_name=stream.region)
+    found: dict[int, datetime] = {}
+    for shard in client.list_shards(StreamName=stream.name)["Shards"]:
+        at = {"ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+        page = client.get_records(ShardIterator=client.get_shard_iterator(StreamName=stream.name, **at)["ShardIterator"])
+        found |= {int(record["Data"]): record["ApproximateArrivalTimestamp"] for record in page["Records"]}
+    return found
+
+
+def test_a_notebook_reads_up_to_a_timestamp_and_later_from_there(spark: SparkSession, slow_stream: StreamConfig) -> None:
+    """The record that arrived then is not in it. The same run again ends at once, and one without an end has the rest."""
+    config, arrived = embedding(slow_stream, "collect"), arrivals(slow_stream)
+    until = sorted(arrived.values())[len(arrived) // 2]
+    for _ in range(2):
+        embedded.run(spark, config, until_timestamp=until.isoformat(), tell=lambda _: None)
+        assert sorted(n for _, numbers in seen for n in numbers) == sorted(n for n, at in arrived.items() if at < until)
+    embedded.run(spark, config, until_tip=True, tell=lambda _: None)
+    assert sorted(n for _, numbers in seen for n in numbers) == sorted(arrived)
 
 
 def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: StreamConfig) -> None:

@@ -113,7 +113,8 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
     path = document(config, tmp_path, metrics={"port": unused_port})
     command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
     root = Path(__file__).parents[3]
-    environment = os.environ | {"PYTHONPATH": str(root / "consumer"), "SLUICE_LOG": "json"}
+    last = tmp_path / "last"
+    environment = os.environ | {"PYTHONPATH": str(root / "consumer"), "SLUICE_LOG": "json", "SLUICE_TERMINATION_LOG": str(last)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as child:
         said: list[str] = []
         assert child.stderr is not None
@@ -123,6 +124,9 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
         pages = scrape(unused_port, lambda: child.poll() is not None)
         reader.join()
     assert child.returncode == 0, "".join(said)
+    words = json.loads(last.read_text())
+    assert words["reason"] == "EndReached"
+    assert "batches of 2 shards, up to batch" in words["message"]
     row = wiring.store(config).consumer()
     assert row is not None
     assert row.released

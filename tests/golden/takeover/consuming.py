@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from click.testing import CliRunner
@@ -16,7 +16,7 @@ from takeover.expected import Delivery
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.protocol.lease import Watcher, take_over
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig, UntilConfig
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.process.session import Session, WorkLease
@@ -70,13 +70,14 @@ class Consumed:
 
 def consume(spark: SparkSession, config: Config) -> Consumed:
     """One epoch of the consumer, from taking the lease to the tip of the stream."""
+    config = replace(config, until=UntilConfig(tip=True))
     store, drain = wiring.store(config), threading.Event()
     supervisor.prepare(config, store, wiring.catalog(config))
     taken = take_over(store, supervisor.claim(config), Watcher(sleep=_never))
     work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), Reporter(None), drain)
     delivered.clear()
     work.begin(in_pod=False)
-    work.loop(work.engine(spark), until_tip=True)
+    work.loop(work.engine(spark))
     drain.set()  # threads that would look at something later are told that it is over
     return _consumed(store.shards(), "; ".join(map(str, work.look())))
 

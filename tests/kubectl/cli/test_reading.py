@@ -75,6 +75,15 @@ def test_status_says_of_a_consumer_that_fails_why_and_what_to_do(three: Scene) -
         assert word in said
 
 
+@pytest.mark.parametrize("name", [[], ["orders"]])
+def test_status_says_how_much_a_run_that_ended_has_read(scene: Scene, name: list[str]) -> None:
+    """Its counts, and that it is done, in the list and on its own."""
+    scene.put(resource("completed"))
+    said = " ".join(scene.run("status", *name).said.split())
+    assert "Completed" in said
+    assert "1204 records in 31 batches" in said
+
+
 def test_status_for_scripts_has_what_the_screen_has(three: Scene) -> None:
     """In the same order, with camelCase names."""
     found = json.loads(three.run("status", "-A", "-o", "json").said)

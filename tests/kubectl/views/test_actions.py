@@ -58,6 +58,7 @@ def test_a_patch_is_conditional_on_what_was_read(action: str) -> None:
         ("restart", "suspended", "orders is suspended, so a restart would do nothing; next: resume orders"),
         ("restart", "migration_failed", "orders has had no driver yet"),
         ("restart", "scaled_to_zero", "next: kubectl scale kc orders --replicas=1"),
+        ("restart", "completed", "orders has reached spec.until, so a restart would do nothing; next: edit spec.until"),
         ("retry", "running", "orders has nothing to retry: it has no migration; next: for a driver that failed, restart orders"),
         ("pause", "deleting", "orders is being deleted"),
     ],

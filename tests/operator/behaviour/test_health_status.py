@@ -136,7 +136,16 @@ def deleted() -> SimulatedCluster:
     return world
 
 
+def completed() -> SimulatedCluster:
+    """A run that reached its end."""
+    world = SimulatedCluster()
+    world.apply({**SPEC, **SHORT, "until": {"timestamp": "2026-11-26T12:00:00Z"}})
+    assert world.run(120, until=lambda: world.status.get("phase") == "Completed"), world.status
+    return world
+
+
 STATES = {
+    completed: (CURRENT, "Healthy", "EndReached"),
     running: (CURRENT, "Healthy", "Consuming"),
     suspended: (CURRENT, "Suspended", "Suspended"),
     scaled_to_zero: (CURRENT, "Healthy", "ScaledToZero"),

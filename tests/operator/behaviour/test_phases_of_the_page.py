@@ -46,7 +46,7 @@ class Watched(SimulatedCluster):
 
 
 def lived() -> set[tuple[str, str]]:
-    """What a resource goes through that migrates, fails, is repaired, restarted, suspended and scaled to zero; and one without a migration."""
+    """What a resource goes through that migrates, fails, is repaired, restarted, suspended, scaled to zero; one without migration; one that ends."""
     world = Watched()
     world.habits.job_exits = [65]
     world.apply(MIGRATING)
@@ -66,7 +66,10 @@ def lived() -> set[tuple[str, str]]:
     other = Watched()
     other.apply(SPEC)
     reach(other)
-    return world.seen | other.seen
+    ending = Watched()
+    ending.apply({**SPEC, "until": {"tip": True}})
+    ending.meets("Completed", SPEC)
+    return world.seen | other.seen | ending.seen
 
 
 def test_every_way_in_the_picture_is_taken() -> None:

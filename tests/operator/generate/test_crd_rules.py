@@ -47,6 +47,8 @@ REFUSED: list[tuple[str, Change]] = [
     ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": None})),
     ("start.timestamp belongs to position AT_TIMESTAMP", Change({}, {"start": {"position": "AT_TIMESTAMP"}})),
     ("start.timestamp belongs to position AT_TIMESTAMP", Change({}, {"start": {"timestamp": "2026-11-24T00:00:00Z"}})),
+    ("until must have exactly one of tip and timestamp", Change({}, {"until": {}})),
+    ("until must have exactly one of tip and timestamp", Change({"until": {"tip": True}}, {"until": {"timestamp": "2026-11-24T00:00:00Z"}})),
     ("onError.deadLetter: required", Change({}, {"onError": {}})),
     ("onError.deadLetter: required", Change(letters(**FILES), {"onError": {"deadLetter": None}})),
     ("deadLetter must have exactly one of path, sqs and kinesis", Change({}, letters())),
@@ -62,6 +64,8 @@ TAKEN = [
     Change({}, letters(kinesis="letters")),
     Change({}, {"start": {}}),
     Change({}, {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-11-24T00:00:00Z"}}),
+    Change({}, {"until": {"tip": True}}),
+    Change({"until": {"tip": True}}, {"until": {"tip": None, "timestamp": "2026-11-24T00:00:00Z"}}),
     Change({}, {"onError": {"isolate": False}}),
 ]
 NAMES = {"orders": True, LONGEST: True, f"{LONGEST}a": False, "7up": False, "or.ders": False}

@@ -33,6 +33,8 @@ def ended(code: int, message: str = "", **more: str) -> Json:
 
 DELETED = {"deletionTimestamp": STAMP}
 DISRUPTED: dict[str, Any] = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}
+REACHED = '{"reason": "EndReached", "message": "7 records"}'
+INTERRUPTED = '{"reason": "Interrupted", "message": "x"}'
 ENDS = [
     (raw(ended(65, '{"reason": "Refused", "message": "no stream"}')), 65, "Refused", "no stream"),
     (raw(ended(75, '{"reason": "LeaseHeld", "message": "x"}')), 75, "LeaseHeld", "x"),
@@ -42,6 +44,13 @@ ENDS = [
     (raw(ended(137, message='{"level": "info", "message": "batch 15"}')), 137, "Failed", "killed by SIGKILL"),
     (raw(ended(0), phase="Succeeded"), 0, "Completed", ""),
     (raw(ended(0), meta=DELETED, phase="Succeeded"), 0, "Drained", ""),
+    (raw(ended(0, REACHED), phase="Succeeded"), 0, "EndReached", "7 records"),
+    (raw(ended(0, REACHED), meta=DELETED, phase="Succeeded"), 0, "EndReached", "7 records"),
+    (raw(ended(0, REACHED), **DISRUPTED), 0, "EndReached", "7 records"),
+    (raw(ended(1, REACHED)), 1, "Failed", "EndReached: 7 records"),
+    (raw(ended(75, INTERRUPTED), meta=DELETED), 75, "Drained", "x"),
+    (raw(ended(75, INTERRUPTED), **DISRUPTED), 75, "Evicted", "x"),
+    (raw(ended(75, INTERRUPTED)), 75, "Interrupted", "x"),
     (raw(ended(137), meta=DELETED), 137, "Killed", "killed by SIGKILL"),
     (raw(ended(143), **DISRUPTED), 143, "Evicted", "killed by SIGTERM"),
     (raw(ended(75), **DISRUPTED), 75, "Held", ""),

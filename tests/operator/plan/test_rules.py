@@ -48,6 +48,9 @@ LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChange
 NOTHING = Observed()
 ALONE = wanted(replicas=1, executor={"inDriver": True})
 FRESH = Status(observed_generation=1)
+UNTIL = wanted(until={"tip": True})
+REACHED = Exit(code=0, reason="EndReached", message="7 records", at=NOW)
+COMPLETED = Status(observed_generation=1, driver=gone(spec_hash=UNTIL.driver_hash, exit=REACHED))
 ROWS: list[Row] = []
 row = partial(add, ROWS)
 
@@ -138,6 +141,13 @@ row(
     "the pod of a driver that failed is deleted; its exit is in the status",
     view(observed=Observed(drivers=(ended(1),), executors=EXECUTORS)),
     (Phase.BACKING_OFF, "Failed", "orders-driver-1 ended with 1: sink is full. Run `kubectl sluice logs orders` and look for the error named above."),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "delete_finished_driver",
+    "the pod of a driver that reached the end of its run is deleted; that is no failure",
+    view(spec=UNTIL, observed=Observed(drivers=(ended(0, "EndReached"),), executors=EXECUTORS)),
+    (Phase.DRAINING, "EndReached", "orders-driver-1 ended with 0: sink is full"),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
@@ -288,6 +298,22 @@ row(
     ),
 )
 row(
+    "completed",
+    "a run that reached its end is left alone",
+    view(spec=UNTIL, status=COMPLETED, observed=NOTHING),
+    (Phase.COMPLETED, "EndReached", "spec.until was reached: 7 records"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "completed",
+    "a restart that is asked for starts nothing then",
+    view(spec=UNTIL, resource=replace(RESOURCE, restart="monday"), status=COMPLETED, observed=NOTHING),
+    (Phase.COMPLETED, "EndReached", "spec.until was reached: 7 records"),
+    ready="True",
+    health=SETTLED,
+)
+row(
     "confirm",
     "a driver that the status names and that was never created is created",
     view(status=Status(observed_generation=1, driver=attempt(uid=None)), observed=NOTHING),
@@ -302,6 +328,20 @@ row(
         observed=NOTHING,
     ),
     (Phase.BACKING_OFF, "Failed", "sink is full; attempt 2 at 12:00:10Z. Run `kubectl sluice logs orders` and look for the error named above."),
+)
+row(
+    "start",
+    "another spec than the one whose end was reached gets a driver",
+    view(spec=wanted(until={"timestamp": "2026-11-26T12:00:00Z"}), status=COMPLETED, observed=NOTHING),
+    (Phase.STARTING, "DriverStarting", "orders-driver-2 has not reported yet"),
+    CreateDriver(),
+)
+row(
+    "start",
+    "an exit with 0 that does not say that the end was reached is none",
+    view(spec=UNTIL, status=replace(COMPLETED, driver=replace(COMPLETED.driver, exit=replace(REACHED, reason="Completed"))), observed=NOTHING),
+    (Phase.STARTING, "DriverStarting", "orders-driver-2 has not reported yet"),
+    CreateDriver(),
 )
 row(
     "start",

@@ -21,6 +21,8 @@ QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters.fifo"
 ACCEPTED: list[Json] = [
     {},
     {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}},
+    {"until": {"tip": True}},
+    {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}, "until": {"timestamp": "2026-01-31T01:00:01+01:00"}},
     {"replicas": 0, "suspend": True},
     {"onError": {"deadLetter": {"path": "s3a://lake/letters"}}},
     {"onError": {"deadLetter": {"sqs": QUEUE}}},
@@ -62,6 +64,14 @@ REFUSED: list[tuple[Json, str]] = [
     ({"start": {"position": "AT_TIMESTAMP"}}, "spec.start: timestamp belongs to position AT_TIMESTAMP"),
     ({"start": {"timestamp": "2026-01-31T00:00:00Z"}}, "spec.start: timestamp belongs"),
     ({"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00"}}, "spec.start.timestamp: needs a time zone"),
+    ({"until": {}}, "spec.until: must have exactly one of tip and timestamp"),
+    ({"until": {"tip": True, "timestamp": "2026-01-31T00:00:00Z"}}, "spec.until: must have exactly one of tip and timestamp"),
+    ({"until": {"tip": False}}, "spec.until.tip: input should be True"),
+    ({"until": {"timestamp": "2026-01-31T00:00:00"}}, "spec.until.timestamp: needs a time zone"),
+    (
+        {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}, "until": {"timestamp": "2026-01-31T01:00:00+01:00"}},
+        "until.timestamp is not after start.timestamp",
+    ),
     ({"pipeline": {"entrypoint": "process"}}, "spec.pipeline.entrypoint: string should match"),
     ({"sparkConf": {"spark.master": "local"}}, "spec.sparkConf: spark.master is set by the operator"),
     ({"sparkConf": {"spark.kubernetes.authenticate.driver.oauthToken": "x"}}, "would change the account of the pods"),

@@ -13,6 +13,7 @@ from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
 from steering.mutant import MUTANTS, Chapter, OperatorMutant, do
 from steering.mutant_cache import never_lost
+from steering.mutant_ending import restarted
 from steering.mutant_health import no_deadline
 from steering.mutant_stranger import labels_are_believed
 
@@ -22,6 +23,7 @@ from sluice_operator.names import camel
 assert no_deadline  # entered into the list by its import
 assert labels_are_believed
 assert never_lost
+assert restarted
 
 EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"

@@ -55,6 +55,7 @@ def _heal(world: World) -> None:
     world.admission.policies.clear()
     world.habits.source, world.habits.drain, world.habits.executors = "ok", 3, "ok"
     world.habits.hangs = world.habits.no_account = False
+    world.habits.run = 10
 
 
 def _mend_spec(world: World) -> None:
@@ -83,7 +84,17 @@ def _reached(world: World) -> str | None:
     spec = body["spec"]
     if spec.get("suspend") or spec["replicas"] == 0:
         return "something runs" if world.drivers() or world.executors() else None
+    if "until" in spec:
+        return _ended(world, DesiredSpec(parse(spec), spec))
     return _driver(world, DesiredSpec(parse(spec), spec)) if world.condition("Ready").get("status") == "True" else "not Ready"
+
+
+def _ended(world: World, wanted: DesiredSpec) -> str | None:
+    if world.status["phase"] != "Completed" or world.status["driver"]["specHash"] != wanted.driver_hash:
+        return f"the run has not ended: {world.status['phase']}"
+    if world.condition("Ready").get("status") != "True" or "7 records" not in world.condition("Ready")["message"]:
+        return "not Ready, or without counts"
+    return "something runs" if world.drivers() or world.executors() else None
 
 
 def _driver(world: World, wanted: DesiredSpec) -> str | None:

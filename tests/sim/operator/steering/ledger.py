@@ -41,6 +41,7 @@ INVARIANTS = (
     "no_faults",
     "status_fits",
     "told_is_done",
+    "end_is_kept",
 )
 TAKEN = {"Evicted", "Drained", "Killed", "DriverLost", "Forced"}
 SILENT = timedelta(seconds=90)  # without a report, after which the operator may call a driver silent
@@ -85,6 +86,7 @@ class Ledger:
         self.ran: dict[str, datetime] = {}
         self.named: dict[tuple[str, str | None], tuple[int, int]] = {}
         self.words: dict[tuple[Line, str], tuple[Json, str, list[datetime]]] = {}
+        self.completed: dict[str, str] = {}  # by the resource's uid, the spec whose end its status says was reached
         self.asked: tuple[str, int] = "", 0
         self.asked_at: datetime
 
@@ -133,6 +135,8 @@ class Ledger:
         table = self.tables.get(config["checkpoints"]["table"])
         if config["migrateFrom"] and not (table and table.migrated):
             return "migrated_first", f"{meta['name']} is made, and nothing is migrated"
+        if self.completed.get(_owner(body)) == meta["annotations"]["sluice.dev/spec-hash"]:
+            return "end_is_kept", f"{meta['name']} is made, and the status said that the end of this spec was reached"
         busy = [pod["metadata"]["name"] for pod in self._pods(meta) if not self._has_ended(pod)]
         return ("migrated_first", f"{meta['name']} is made while {busy} runs") if busy else None
 
@@ -172,6 +176,10 @@ class Ledger:
         status, meta = body["status"], body["metadata"]
         if problem := self._passes_over(meta["uid"], status["driver"]):
             return problem
+        if status["phase"] == "Completed":
+            self.completed[meta["uid"]] = status["driver"]["specHash"]
+        elif self.completed.get(meta["uid"]) != status["driver"].get("specHash"):
+            self.completed.pop(meta["uid"], None)
         seen, before = status["observedGeneration"], self.generations.get(meta["uid"], 0)
         if seen != meta["generation"] or seen < before:
             return "generation_is_honest", f"generation {meta['generation']}, observed {seen}, before {before}"
@@ -210,8 +218,12 @@ class Ledger:
         """Why Ready may not be said of what shall not run."""
         meta, spec = body["metadata"], body["status"]["lastGoodSpec"]
         running = [pod["metadata"]["name"] for pod in self._pods({"labels": {CONSUMER: meta["name"]}}) if self.runs(pod["metadata"]["uid"])]
-        asked = spec.get("suspend") or spec.get("replicas") == 0
+        asked = spec.get("suspend") or spec.get("replicas") == 0 or self._has_reached(spec)
         return None if asked and not running else ("status_is_true", f"Ready at rest, and {running} runs; the spec: {spec}")
+
+    def _has_reached(self, spec: Json) -> bool:
+        """Whether a driver has come to where a run of this spec ends."""
+        return "until" in spec and any(json.dumps(spec["until"]) in table.reached for table in self.tables.values())
 
     def _hurries(self, line: Line, meta: Json, status: Json) -> tuple[str, str] | None:
         """Whether a person is told to give a pod up that has all the time it was given, by the API server's clock."""

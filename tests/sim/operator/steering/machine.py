@@ -32,6 +32,14 @@ EDITS: dict[str, Json] = {
 }
 
 
+ENDS: dict[str, Json | None] = {
+    "at the tip": {"tip": True},
+    "at noon": {"timestamp": "2026-11-26T12:00:00Z"},
+    "at one": {"timestamp": "2026-11-26T13:00:00Z"},
+    "nowhere": None,
+}
+
+
 class Operating(Stranger, RuleBasedStateMachine):
     """A consumer, those who want something of it, and everything that can go wrong."""
 
@@ -70,8 +78,18 @@ class Operating(Stranger, RuleBasedStateMachine):
         self._edit(edit)
         self.world.run(seconds)
 
+    def ends(self, at: str, seconds: int) -> None:
+        """The run gets an end, or another one, or none. A rule of `test_ending`, for here it would change all examples."""
+        self.spec = {**self.spec, "until": ENDS[at]}
+        self._apply()
+        self.world.run(seconds)
+
+    def lasts(self, run: int) -> None:
+        """How long a run with an end takes; likewise."""
+        self.world.habits.run = run
+
     def _edit(self, edit: str) -> None:
-        fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom") if key in self.spec}
+        fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom", "until") if key in self.spec}
         fresh |= {"pipeline": SPEC["pipeline"]}
         self.spec = {**fresh, **EDITS[edit]}
         self._apply()

@@ -77,12 +77,18 @@ def undone(world: World, body: Json) -> str | None:
         return "a source is added too late"
     if not wanted.spec.suspend and wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
         return "the source is not taken over"
-    if wanted.spec.suspend or not wanted.spec.replicas:
+    if wanted.spec.suspend or not wanted.spec.replicas or _has_ended(status, wanted):
         return "something runs" if any(not world.ledger.only_held(pod) for pod in (*world.drivers(), *world.executors())) else None
     drivers = [pod for pod in world.drivers() if not world.ledger.only_held(pod)]
     if len(drivers) != 1 or "deletionTimestamp" in drivers[0]["metadata"]:
         return f"{len(drivers)} drivers, or one that leaves"
     return _working(world, drivers[0], wanted)
+
+
+def _has_ended(status: Json, wanted: DesiredSpec) -> bool:
+    """It says so; whether it is true, the ledger knows."""
+    same = (status.get("driver") or {}).get("specHash") == wanted.driver_hash
+    return wanted.spec.until is not None and same and status.get("phase") == "Completed"
 
 
 def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:

@@ -31,6 +31,7 @@ class Table:
     beat: int = 0
     migrated: bool = False
     migrator: str | None = None
+    reached: set[str] = field(default_factory=set)  # ends of runs, as `spec.until` says them
 
 
 @dataclass
@@ -42,7 +43,8 @@ class Habits:
     until a driver's batch has ended, and a decommissioned executor's tasks. `early`: drivers report before they run. `takes_over`: seconds for which
     they say Running and hold only some shards; a real one fences all of them first. `warnings` are those in their reports. `executors` that are asked
     for come (ok), stay without a node (pending), or are refused. `hangs`: the open batch does not end. `no_account`: the server refuses pods of
-    drivers and migrations. `sidecar`: a webhook puts another container into new pods, which does not end with them.
+    drivers and migrations. `run`: seconds until a run that has an end reaches it. `sidecar`: a webhook puts another container
+    into new pods, which does not end with them.
     """
 
     source: str = "ok"
@@ -58,6 +60,7 @@ class Habits:
     early: bool = True
     no_account: bool = False
     words: Json = field(default_factory=dict)
+    run: int = 10
     sidecar: bool = False
 
 
@@ -148,16 +151,36 @@ class Driver:
             self._drain(pod)
         elif self.step in {"TakingOver", "Running"}:
             self._follow(pod)
-            if self.step == "Running" and self.place.habits.exits:
+            if self.step == "Running" and self._is_done():
+                self._finish()
+            elif self.step == "Running" and self.place.habits.exits:
                 code = self.place.habits.exits.pop(0)
                 self.ended = (code, self.place.habits.words or {"message": f"exit {code}"} if code != 137 else {})
 
+    @property
+    def _until(self) -> str | None:
+        """Where its run ends; None: nowhere."""
+        return json.dumps(self.config["until"]) if "until" in self.config else None
+
+    def _is_done(self) -> bool:
+        lasted = self.place.now - self.since >= timedelta(seconds=self.place.habits.run)
+        return self._until is not None and (lasted or self._until in self.table.reached)
+
+    def _finish(self) -> None:
+        self.table.reached.add(str(self._until))
+        self._let_go()
+        self.ended = (0, {"reason": "EndReached", "message": "7 records in 2 batches of 4 shards, up to batch 9"})
+
+    def _let_go(self) -> None:
+        for executor in self._executors():
+            self._delete(executor)
+        self.table.taken = None
+
     def _drain(self, pod: Json) -> None:
         if self.place.now - self.since >= timedelta(seconds=self.place.habits.drain):
-            for executor in self._executors():
-                self._delete(executor)
-            self.table.taken = None
-            self.ended = (0, {"reason": "Drained", "message": f"{pod['metadata']['name']} drained"})
+            self._let_go()
+            drained = (0, {"reason": "Drained", "message": f"{pod['metadata']['name']} drained"})
+            self.ended = (75, {"reason": "Interrupted", "message": "stopped before the end"}) if self._until else drained
 
     def _executors(self) -> list[Json]:
         ours = (pod for pod in self.place.server.all("Pod") if (pod["metadata"].get("ownerReferences") or [{}])[0].get("uid") == self.uid)

@@ -17,6 +17,7 @@ local migration = (status.migration or {}).state
 actions.pause.disabled = paused
 actions.resume.disabled = not (paused or suspended)
 actions.drain.disabled = suspended
-actions.restart.disabled = paused or suspended or (status.driver or {}).attempt == nil or status.driver.attempt == 0 or obj.spec.replicas == 0
+local completed = status.phase == "Completed"
+actions.restart.disabled = paused or suspended or completed or (status.driver or {}).attempt == nil or status.driver.attempt == 0 or obj.spec.replicas == 0
 actions.retry.disabled = paused or suspended or not (migration == "Failed" or migration == "SourceActive" or migration == "Lost")
 return actions

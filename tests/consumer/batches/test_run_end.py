@@ -1,0 +1,384 @@
+"""A run that ends at a timestamp delivers exactly what lies in front of the cut of each shard, whatever happens on the way.
+
+The real consumer, loop, looks and reader run in virtual time over the in-memory fakes. Records arrive out of order, shards are split and merged, and
+epochs die at their writes. The oracle knows all that was ever put. Each sabotage takes one rule of docs/protocol.md, "Where a run ends", out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.batches import bootstrap
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
+from sluice_consumer.config import StartConfig, UntilConfig
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.shards import cut
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.looks import ShardLooks
+from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.reader import ShardReader
+
+NOW = 1_700_000_000
+PATIENCE = 400  # turns of a loop
+UNTIL = (NOW + 30) * 1000
+
+
+class Died(Exception):
+    """An epoch is over, in the middle of a write."""
+
+
+@dataclass
+class World:
+    """A stream with a log of what was put, and a table. `jitter`: by how much the clocks of the service differ, milliseconds."""
+
+    shards: int = 2
+    now: float = NOW
+    jitter: int = 0
+    log: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
+    delivered: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+    batches: int = 0
+    epochs: int = 0
+    dies_at: int | None = None
+
+    def __post_init__(self) -> None:
+        self.stream = MemoryStream("s", self.shards, now=lambda: round(self.now * 1000) + self.jitter)
+        self.table = MemoryTable()
+        self.store = CheckpointStore(self.table)
+        self.table.hook = self._writes
+
+    def _writes(self, when: str, operation: str, _argument: Any) -> None:
+        if when == "after" and operation in {"write", "transact"} and self.dies_at is not None:
+            self.dies_at -= 1
+            if self.dies_at <= 0:
+                self.dies_at = None
+                raise Died
+
+    @property
+    def open_shards(self) -> list[str]:
+        """Ids of shards that take records."""
+        return [shard for shard, held in self.stream.shards.items() if not held.shard.closed]
+
+    def put(self, number: int, jitter: int = 0) -> None:
+        """Puts a record into an open shard."""
+        shard = self.open_shards[number % len(self.open_shards)]
+        self.jitter = jitter
+        self.log.setdefault(shard, []).append((self.stream.now(), data := b"%d" % sum(map(len, self.log.values()))))
+        self.stream.put_in(shard, data)
+        self.jitter = 0
+
+    def reshard(self, number: int) -> None:
+        """Splits an open shard, or merges the first two if they are neighbours."""
+        shards = self.open_shards
+        ranges = [self.stream.shards[shard].shard for shard in shards[:2]]
+        if number % 2 and len(ranges) > 1 and ranges[0].ending_hash + 1 == ranges[1].starting_hash:
+            self.stream.merge(*shards[:2])
+        else:
+            self.stream.split(shards[number % len(shards)])
+
+    def epoch(self, until: UntilConfig | None, turns: int = PATIENCE) -> bool:
+        """One epoch, to the end of its run, for so many turns of its loop, or to its death. Whether it reached the end."""
+        self.epochs += 1
+        prepared = bootstrap.Seed(f"p{self.epochs}", "id", self.stream.describe(), self.stream.list_shards())
+        try:
+            bootstrap.prepare(self.store, prepared, StartConfig())
+            row = self.store.consumer()
+            assert row is not None
+            taken = self.store.take(row, replace(row, token=f"t{row.generation}"))
+            assert taken is not None
+            return Run(self, Epoch(taken.generation, taken.token), until, turns).loop()
+        except Died:
+            return False
+
+    def expected(self, until: int) -> dict[str, list[bytes]]:
+        """What lies in front of the cut of each shard whose ancestors all ended in front of it."""
+        return {shard: owed for shard in self.log if self._is_read(shard, until) and (owed := self._owed(shard, until))}
+
+    def _owed(self, shard: str, until: int) -> list[bytes]:
+        log = self.log.get(shard, [])
+        at = next((i for i, (arrival, _) in enumerate(log) if arrival >= until), len(log))
+        return [data for _, data in log[:at]]
+
+    def _is_read(self, shard: str, until: int) -> bool:
+        parents = self.stream.shards[shard].shard.parents
+        return all(len(self._owed(parent, until)) == len(self.log.get(parent, [])) and self._is_read(parent, until) for parent in parents)
+
+    def got(self) -> dict[str, list[bytes]]:
+        """What an idempotent sink has, in the order of the batches."""
+        return {shard: [data for number in sorted(by) for data in by[number]] for shard, by in self.delivered.items() if any(by.values())}
+
+
+class Run:
+    """An epoch: the engine, the clock and the drain of its loop."""
+
+    def __init__(self, world: World, epoch: Epoch, until: UntilConfig | None, turns: int) -> None:
+        self.world, self.until, self.turns = world, until, turns
+        self.consumer = Consumer(world.store, world.stream, epoch)
+        self.consumer.begin()
+        self.kinesis = MemoryKinesis(world.stream)
+        self.reader = ShardReader(self.kinesis, world.stream, world.stream.describe())
+
+    def run(self, plan: BatchPlan) -> None:
+        """See `batches.consumer.Engine`."""
+        self.world.batches += 1
+        epoch, limits = self.consumer.epoch, Limits(3, 2**20, self.until.millis if self.until else None)
+        task = Task(epoch, plan.number, TaskAttempt(f"{epoch.generation}.0.0", 1), limits, 12.0, lambda _seconds: None)
+        for row in self.world.store.read(shard.id for shard in plan.rows).values():
+            data = read_shard(self.world.store, self.reader, task, row).columns.data
+            before = self.world.delivered.setdefault(row.id, {}).setdefault(plan.number, data)
+            assert before == data, "a batch that comes again has the same records"
+
+    def is_set(self) -> bool:
+        """Whether it has run for long enough."""
+        self.turns -= 1
+        return self.turns < 0
+
+    def wait(self, seconds: float) -> bool:
+        """Lets time pass."""
+        self.world.now += seconds
+        return False
+
+    def loop(self) -> bool:
+        """Runs it; whether it ended by itself."""
+        looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.world.now)
+        end = RunEnd.of(self.until, self.consumer.listed_millis)
+        timings = LoopTimings(1.0, end, looks, lambda *_: None, lambda: None, lambda: self.world.now)
+        Loop(self.consumer, self, timings, cast("Any", self)).run()
+        return self.turns >= 0
+
+
+AT = UntilConfig(timestamp="2023-11-14T22:13:50Z")
+
+
+def test_the_timestamp_is_read_as_it_is_written() -> None:
+    """The others count on it."""
+    assert AT.millis == UNTIL
+
+
+def filled(*, jitter: int = 0) -> World:
+    """Records until a minute after the timestamp, one every two seconds in each of two shards."""
+    world = World()
+    for turn in range(60):
+        world.put(turn, jitter if turn % 5 == 0 else 0)
+        world.now += 1
+    return world
+
+
+def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
+    """Without a batch, and without a write but those of taking over."""
+    world = filled()
+    assert world.epoch(AT)
+    batches, got = world.batches, world.got()
+    assert world.epoch(AT)
+    assert (world.batches, world.got()) == (batches, got)
+
+
+def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:
+    """The consumer that continues without an end reads it, once."""
+    world = filled()
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+    assert not world.epoch(None, turns=20)
+    assert {shard: [data for _, data in log] for shard, log in world.log.items()} == world.got()
+
+
+def test_a_later_timestamp_continues_at_the_cut_and_an_earlier_one_ends_at_once() -> None:
+    """Nothing is taken back, and no record comes twice."""
+    world = filled()
+    assert world.epoch(AT)
+    assert world.epoch(UntilConfig(timestamp="2023-11-14T22:13:40Z"))
+    assert world.got() == world.expected(UNTIL)
+    assert world.epoch(UntilConfig(timestamp="2023-11-14T22:14:00Z"))
+    assert world.got() == world.expected(UNTIL + 10_000)
+
+
+def test_before_its_timestamp_a_run_is_idle_as_any_other() -> None:
+    """It does not read every shard with every batch until then."""
+    world = World(shards=4)
+    assert not world.epoch(UntilConfig(timestamp="2023-11-15T22:13:50Z"), turns=60)
+    assert world.batches <= 2
+
+
+def test_a_run_until_the_tip_takes_the_tip_of_its_own_start() -> None:
+    """What had arrived before is delivered."""
+    world = filled()
+    world.now += 2
+    assert world.epoch(UntilConfig(tip=True))
+    assert {shard: [data for _, data in log] for shard, log in world.log.items()} == world.got()
+
+
+def test_a_child_that_begins_after_the_timestamp_is_not_read_and_one_that_begins_before_it_is() -> None:
+    """The split of a shard that is cut leaves its children waiting; the run does not wait for them."""
+    world = World()
+    world.put(0)
+    world.reshard(0)
+    for _ in range(20):
+        for shard in range(3):
+            world.put(shard)
+        world.now += 3
+    world.reshard(0)
+    for shard in range(4):
+        world.put(shard)
+    world.now += 300
+    assert world.epoch(AT)
+    rows = {row.id: row for row in world.store.shards().values()}
+    assert world.got() == world.expected(UNTIL)
+    assert len(rows) > len([row for row in rows.values() if row.batch])  # rows of shards that nobody read
+    assert sum(row.end == END for row in rows.values()) == 1
+
+
+def scenario(world: World, script: list[tuple[int, int]]) -> None:
+    """What happens to a stream, with an epoch here and there, which may die."""
+    for what, number in script:
+        if what <= 5:
+            world.put(number, jitter=(-3000, 0, 0, 2500)[number % 4])
+        elif what == 6:
+            world.reshard(number)
+        elif what == 7:
+            world.dies_at = 1 + number
+            world.epoch(AT, turns=1 + number % 5)
+            world.dies_at = None
+        else:
+            world.now += number
+
+
+SCRIPTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 12)), max_size=60)
+
+
+def outcome(script: list[tuple[int, int]]) -> None:
+    """After all of it, the run ends by itself within a bounded number of turns, and delivered exactly what it owes."""
+    world = World()
+    scenario(world, script)
+    world.now = max(world.now, NOW + 30)
+    assert world.epoch(AT), "the run has no end"
+    # The clocks of this service differ by three seconds: a child may hold an earlier arrival than its parent, which `expected` leaves out, too.
+    assert world.got() == world.expected(UNTIL)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(SCRIPTS)
+def test_whatever_happens_a_run_delivers_what_lies_in_front_of_its_cuts(script: list[tuple[int, int]]) -> None:
+    """Deaths at any write, splits, merges, arrivals out of order, epochs before the timestamp."""
+    outcome(script)
+
+
+def late_record() -> None:
+    """A record becomes readable a second after the timestamp, and arrived a second before it."""
+    world = World(shards=1)
+    world.now = NOW + 30.5
+    world.epoch(AT, turns=3)
+    world.now += 1
+    world.put(0, jitter=UNTIL - 1000 - round(world.now * 1000))
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def out_of_order() -> None:
+    """An earlier arrival lies behind the cut."""
+    world = filled(jitter=-9000)
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def closed_before_the_timestamp() -> None:
+    """A shard ended in front of the timestamp, and its child has records, too. The run begins long after."""
+    world = World(shards=1)
+    world.put(0)
+    world.reshard(0)
+    world.put(0)
+    world.put(1)
+    world.now += 300
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+    assert len(world.got()) == 3
+
+
+Witness = Callable[[], None]
+SABOTAGES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Witness]] = {}
+
+
+def sabotage(rule: str, witness: Witness) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
+    """Registers what takes a rule out, and the scenario that notices."""
+
+    def register(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
+        SABOTAGES[rule] = (patch, witness)
+
+    return register
+
+
+@sabotage("the cut comes before the bind", test_what_comes_after_the_end_of_a_run_stays_unread)
+def no_cut(patch: pytest.MonkeyPatch) -> None:
+    """Ranges go on as if there were no end."""
+    patch.setattr(cut, "before", lambda records, _until: len(records))
+
+
+@sabotage("what lies behind the cut is not delivered, whatever its arrival", out_of_order)
+def filtered(patch: pytest.MonkeyPatch) -> None:
+    """A range ends behind the last record of a reply that arrived before the timestamp."""
+
+    def before(records: Any, until: int | None) -> int:
+        return max((i + 1 for i, arrival in enumerate(records.arrival_millis) if until is None or arrival < until), default=0)
+
+    patch.setattr(cut, "before", before)
+
+
+@sabotage("the tip is past the timestamp a while after it only", late_record)
+def unsettled(patch: pytest.MonkeyPatch) -> None:
+    """An empty reply at the timestamp is believed."""
+    patch.setattr(cut, "SETTLED_MILLIS", 0)
+
+
+@sabotage("after records the tip says nothing", closed_before_the_timestamp)
+def hasty(patch: pytest.MonkeyPatch) -> None:
+    """A closed shard that has yet to say its end is taken for past the timestamp, and its children are not read."""
+    patch.setattr(cut, "_is_settled", lambda fetched, until: not fetched.behind and fetched.read_to >= until + cut.SETTLED_MILLIS)
+
+
+@sabotage("a shard that is past the timestamp takes part in no batch", test_what_comes_after_the_end_of_a_run_stays_unread)
+def none_past(patch: pytest.MonkeyPatch) -> None:
+    """It is read for ever."""
+    patch.setattr(RunEnd, "past", lambda _self, _view: frozenset())
+
+
+@sabotage(
+    "a run does not wait for children of a shard that is past the timestamp",
+    test_a_child_that_begins_after_the_timestamp_is_not_read_and_one_that_begins_before_it_is,
+)
+def waits_for_children(patch: pytest.MonkeyPatch) -> None:
+    """As a run until the tip does."""
+    patch.setattr(RunEnd, "is_reached", lambda self, view: not self.unread(view))
+
+
+@sabotage("idle shards are left out as usual until the timestamp is settled", test_before_its_timestamp_a_run_is_idle_as_any_other)
+def busy(patch: pytest.MonkeyPatch) -> None:
+    """All shards are read with every batch."""
+    patch.setattr(RunEnd, "reads_up_to", lambda self, _now: self.millis)
+
+
+@sabotage("afterwards a shard that is not past the timestamp takes part", late_record)
+def lazy(patch: pytest.MonkeyPatch) -> None:
+    """An idle shard is never read, so nobody learns that nothing came."""
+    patch.setattr(RunEnd, "reads_up_to", lambda _self, _now: None)
+
+
+@pytest.mark.parametrize("rule", SABOTAGES)
+def test_without_a_rule_a_scenario_fails(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule is needed; with all of them each scenario holds."""
+    patch, witness = SABOTAGES[rule]
+    witness()
+    patch(monkeypatch)
+    with pytest.raises(AssertionError):
+        witness()
