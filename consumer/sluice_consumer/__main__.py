@@ -182,7 +182,7 @@ def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
         code = finish(ending_of(Interrupted(str(error)) if unfinished else error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
+    except Exception as error:  # noqa: BLE001 - whatever it is, the container's exit message must name it
         logs.log.exception("the supervisor failed")
         code = finish(ending_of(error))
     sys.stdout.flush()

@@ -62,7 +62,7 @@ def run(
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
-        LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost meanwhile.
+        LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost in between.
         BatchOverdue: a batch did not end within `batch.maxSeconds`, or not within `drainTimeoutSeconds` and 20 s of `drain`.
         Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
     """
@@ -172,7 +172,7 @@ def beating(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> Iterator[Callable[[], None]]:
-    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on.
+    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end. Heartbeats continue until it is over.
 
     Gives what cancels it.
     """

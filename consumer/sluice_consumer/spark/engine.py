@@ -120,7 +120,7 @@ class SparkEngine:
             ) from error
 
     def heartbeat(self) -> float:
-        """Every how many seconds executors tell the figures of tasks that run."""
+        """Seconds between two reports of executors on the tasks that run."""
         return heartbeat(self.spark)
 
     def rest(self) -> None:
