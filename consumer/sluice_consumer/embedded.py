@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -21,13 +20,13 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused, SluiceError
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
-from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.config import Config
-from sluice_consumer.poison.isolator import BatchInterrupt
+from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.overdue_here import RunControls, RunWatch
+from sluice_consumer.process.run_end import RunEnd
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
@@ -50,6 +49,7 @@ def run(
     until_tip: bool = False,
     drain: threading.Event | None = None,
     tell: Callable[[str], object] = print,
+    end: RunEnd | None = None,
 ) -> None:
     """Runs a consumer in this session, until the tip, or until `drain` is set: then the open batch is finished and the lease released.
 
@@ -59,6 +59,7 @@ def run(
         until_tip: return once everything is processed that had arrived before the start.
         drain: to be set by another thread.
         tell: gets a line for every batch and every warning.
+        end: releases the lease later, if the run fails while a task of it may still be working. Without it the lease then runs out.
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
@@ -70,37 +71,26 @@ def run(
     with logs.told_to(tell):
         check_session(spark, parsed)
         load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
-        _run(spark, parsed, drain or threading.Event(), until_tip=until_tip)
+        _run(spark, parsed, drain or threading.Event(), end or RunEnd(), until_tip=until_tip)
 
 
-@dataclass
-class EpochEnd:
-    """Whether the lease of an epoch may be released when it ends.
-
-    Attributes:
-        quiet: whether no task of it can still be working. Before there is an engine, none has begun.
-    """
-
-    quiet: Callable[[], bool] = lambda: True
-
-    def release(self, store: CheckpointStore, taken: TakenLease, heart: Heartbeats) -> None:
-        """Releases, if it may."""
-        if self.quiet() and heart.clock() >= heart.keep_promise_until:
-            store.release(taken.epoch)
-
-
-def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_tip: bool) -> None:
+def _run(spark: SparkSession, config: Config, stop: threading.Event, end: RunEnd, *, until_tip: bool) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
-    heart, end = Heartbeats.of(taken, config, wiring.beating_store(config)), EpochEnd()
+    heart = Heartbeats.of(taken, config, wiring.beating_store(config))
+    end.give, end.due = lambda: store.release(taken.epoch), lambda: heart.clock() >= heart.keep_promise_until
     try:
         with _beating(spark, heart, stop) as cancel:
             _work(spark, config, taken, (heart, stop, end, cancel), until_tip=until_tip)
-    except Refused:
-        with contextlib.suppress(SluiceError):  # the refusal is what counts; a lease that is not released runs out
-            end.release(store, taken, heart)
+    except (Fenced, LeaseLost, BatchOverdue):
+        end.keep()
         raise
-    end.release(store, taken, heart)
+    except Exception:
+        with contextlib.suppress(Exception):  # the error counts; a session that is gone answers nothing, and the lease runs out
+            end.look()
+            end.release()
+        raise
+    end.release()
 
 
 def notify(seconds: float) -> None:
@@ -108,7 +98,7 @@ def notify(seconds: float) -> None:
     logs.say(f"the previous driver did not release its lease; waiting {seconds:.0f} s to be sure that it has stopped")
 
 
-RunParts = tuple[Heartbeats, threading.Event, EpochEnd, Callable[[], None]]
+RunParts = tuple[Heartbeats, threading.Event, RunEnd, Callable[[], None]]
 
 
 def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunParts, *, until_tip: bool) -> None:
@@ -120,7 +110,7 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunPart
         work.begin(in_pod=False)
         work.wait_out()
         engine = work.engine(spark)
-        end.quiet = engine.quiet
+        end.quiet, end.look = engine.quiet, engine.look
         work.loop(engine, until_tip=until_tip, watching=watch.ports)
     except (Exception, BatchInterrupt) as error:
         if watch.error is not None:

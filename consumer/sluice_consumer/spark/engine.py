@@ -128,6 +128,10 @@ class SparkEngine:
         if self._warm_up:
             self._warm_up.while_waiting()
 
+    def look(self) -> None:
+        """Notes what became of the last batch's jobs, those included that were cancelled after it (`quiet`)."""
+        self._jobs.look()
+
     def quiet(self) -> bool:
         """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any."""
         return self._jobs.quiet(self._config.lease_duration_seconds)
