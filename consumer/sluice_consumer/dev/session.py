@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,11 +158,12 @@ class DevSession:
             self._wait_for_a_change(end)
 
     def _wait_for_a_change(self, end: RunEnd) -> None:
-        """Releases the lease in this time, so that the next run need not wait for it."""
+        """Releases the lease first, so that the next run need not wait for it. A save in this time is not lost."""
+        patience = 2 * self._config.lease_duration_seconds  # a job that never ends keeps the lease, and the next run waits it out
+        until = time.monotonic() + patience
         with contextlib.suppress(SluiceError):  # the emulator does not answer, and the next run waits the lease out
-            while not end.release():
-                if self._changed.wait(RELEASE_SECONDS):
-                    return
+            while not end.release() and time.monotonic() < until and not self._over.wait(RELEASE_SECONDS):
+                pass
         self._changed.wait()
 
     def _show(self, error: Exception) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,24 @@ def test_it_is_released_as_soon_as_no_task_can_be_working(dev: DevSession) -> No
     assert next(quiet, None) is None
 
 
-def test_a_save_before_that_begins_the_next_run(dev: DevSession) -> None:
-    """It waits for the rest of the lease."""
+def test_a_save_before_that_does_not_make_the_next_run_watch_the_lease(dev: DevSession) -> None:
+    """The rest of the wait is shorter than a lease."""
+    quiet, released = iter([False, False, True]), list[bool]()
+    dev._changed.set()
+    dev._wait_for_a_change(RunEnd(quiet=lambda: next(quiet), give=lambda: released.append(True)))
+    assert released == [True]
+
+
+def test_a_task_that_never_ends_is_not_waited_for_without_an_end(dev: DevSession) -> None:
+    """The lease is kept, and the next run watches it."""
+    dev._config = replace(dev._config, lease_duration_seconds=0.01)
+    dev._changed.set()
+    dev._wait_for_a_change(RunEnd(quiet=lambda: False, give=lambda: pytest.fail("a task may be working")))
+
+
+def test_an_interrupt_ends_the_wait(dev: DevSession) -> None:
+    """Whatever still works ends with Spark."""
+    dev._over.set()
     dev._changed.set()
     dev._wait_for_a_change(RunEnd(quiet=lambda: False, give=lambda: pytest.fail("a task may be working")))
 
