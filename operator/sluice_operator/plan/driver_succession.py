@@ -68,16 +68,16 @@ def await_executors(view: View) -> Step | None:
     step = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving"))
     end, restarts = view.driver.exit, view.status.restarts
     waits = Phase.STARTING if restarts.next_at is None else Phase.BACKING_OFF
-    cases = (  # the first that holds; the phase; whether the failure's reason and message come before those of the wait
-        (end is None or end.reason == "Drained", step.phase, False),
-        (step.reason in LATER, waits, False),
-        (restarts.reason is None, waits, False),
-        (restarts.next_at is not None or _is_failure(end, restarts), waits, True),
-        (True, waits, False),
+    own, failure = (step.reason, step.message), (restarts.reason or "", f"{restarts.message or ''}; {step.message}")
+    cases = (  # the first that holds; the phase; reason and message
+        (end is None or end.reason == "Drained", step.phase, own),
+        (step.reason in LATER, waits, own),
+        (restarts.reason is None, waits, own),
+        (restarts.next_at is not None or _is_failure(end, restarts), waits, failure),
+        (True, waits, own),
     )
-    phase, failed = next((phase, failed) for holds, phase, failed in cases if holds)
-    step = replace(step, phase=phase)
-    return replace(step, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}") if failed else step
+    phase, (reason, message) = next((phase, words) for holds, phase, words in cases if holds)
+    return replace(step, phase=phase, reason=reason, message=message)
 
 
 def _is_failure(end: Exit | None, restarts: RestartStatus) -> bool:
