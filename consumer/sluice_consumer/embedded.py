@@ -49,7 +49,6 @@ def run(
     until_tip: bool = False,
     drain: threading.Event | None = None,
     tell: Callable[[str], object] = print,
-    end: RunEnd | None = None,
 ) -> None:
     """Runs a consumer in this session, until the tip, or until `drain` is set: then the open batch is finished and the lease released.
 
@@ -59,7 +58,6 @@ def run(
         until_tip: return once everything is processed that had arrived before the start.
         drain: to be set by another thread.
         tell: gets a line for every batch and every warning.
-        end: releases the lease later, if the run fails while a task of it may still be working. Without it the lease then runs out.
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
@@ -71,10 +69,22 @@ def run(
     with logs.told_to(tell):
         check_session(spark, parsed)
         load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
-        _run(spark, parsed, drain or threading.Event(), end or RunEnd(), until_tip=until_tip)
+        _run(spark, parsed, drain or threading.Event(), RunEnd(), until_tip=until_tip)
 
 
-def _run(spark: SparkSession, config: Config, stop: threading.Event, end: RunEnd, *, until_tip: bool) -> None:
+def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tell: Callable[[str], object], end: RunEnd) -> None:
+    """As `run`, without an end of its own. If it fails while a task of it may still be working, `end` releases the lease later.
+
+    Raises:
+        Exception: see `run`.
+    """
+    with logs.told_to(tell):
+        check_session(spark, config)
+        load(config.pipeline.entrypoint)
+        _run(spark, config, drain, end)
+
+
+def _run(spark: SparkSession, config: Config, stop: threading.Event, end: RunEnd, *, until_tip: bool = False) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
     heart = Heartbeats.of(taken, config, wiring.beating_store(config))

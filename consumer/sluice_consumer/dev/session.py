@@ -149,7 +149,7 @@ class DevSession:
             load(config.pipeline.entrypoint)
             modules.send_by_value()
             self._say(f"running {config.pipeline.entrypoint}")
-            embedded.run(spark, config, drain=self._drain, tell=self._say, end=end)
+            embedded.run_leaving(spark, config, self._drain, self._say, end)
         except embedded.LeaseLost as error:  # this machine was too busy to beat
             self._say(f"{error}; running it again")
         except Exception as error:  # noqa: BLE001 - the user's, and to be shown

@@ -144,7 +144,7 @@ def test_a_lease_is_released_only_when_no_task_of_a_failed_run_can_be_working(pi
     """A task failed, or was killed at the end of the run: not before a lease duration has passed."""
     config, end = embedding(aws, pipeline), RunEnd()
     with pytest.raises((RuntimeError, PySparkException, Py4JJavaError)):
-        embedded.run(spark, config, until_tip=True, end=end)
+        embedded.run_leaving(spark, config, threading.Event(), print, end)
     ended = time.monotonic()
     assert not end.release()
     assert not released(config)
