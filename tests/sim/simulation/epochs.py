@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 PATIENCE = DoubtLimits(data=60, unknown=60, nothing=70, refused=200)  # outages of this world last for `outages.SECONDS`
 HASTY = DoubtLimits(0, 0, 0, 0)
-RAISED = (JobFailed, JobsNotDone, ProcessRaised)
-EXPECTED = (SluiceError, BatchOverdue, *RAISED)
+EXPECTED = (SluiceError, BatchOverdue, JobFailed, JobsNotDone, ProcessRaised)
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,7 @@ class SimulatedEpoch:
         self.taken, self.heart = taken, heart
         self.driver = Process(f"epoch {self.number} driver (generation {taken.epoch.generation})", self._drive)
         heart.run()
-        if self.world.habits.own_session and self.engine and isinstance(self.driver.error, RAISED):
+        if self.world.habits.own_session and self.engine and isinstance(self.driver.error, JobFailed | JobsNotDone | ProcessRaised):
             self._left(heart, RunEnd(self.engine.quiet, give=lambda: store.release(taken.epoch)))
         elif not self.driver.killed:
             code = (0 if self.engine and self.engine.quiet() else UNCLEAN) if self.driver.error is None else 1
