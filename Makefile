@@ -30,13 +30,14 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_operator.generate.dashboards docs/metrics.md charts/sluice/files/dashboards
 	@$(BIN)/python -m sluice_lab.site.reference
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
+	@$(BIN)/python -m sluice_lab.site.durations README.md
 	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md
 	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md
 	@$(BIN)/python -m sluice_lab.pictures.overview docs/start/picture.svg
 	@$(BIN)/python -m sluice_lab.pictures.story charts/sluice/files/dashboards/sluice-consumer.json docs/pictures/incidents
 
 site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html; with search: python3 -m http.server --bind 127.0.0.1 --directory .work/site"
+	@SITE_SCRIPTS=$$($(BIN)/python -m sluice_lab.site.build) NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"
 
 hashes: venv ## write constraints/hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes

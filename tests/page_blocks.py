@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,3 +41,12 @@ def beginning(page: str, first: str) -> str:
     found = [each.text for each in of(page) if each.text.startswith(first)]
     assert len(found) == 1, f"{page} has {len(found)} blocks that begin with {first!r}"
     return found[0]
+
+
+def path_with_sluice(folder: Path) -> str:
+    """A PATH on which `sluice` and `python` are those of this Python, which may be another line of Spark's. Writes into the folder."""
+    program = folder / "bin" / "sluice"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sluice_kubectl "$@"\n')
+    program.chmod(0o755)
+    return os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])

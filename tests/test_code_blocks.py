@@ -109,9 +109,10 @@ def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: 
     """Placeholders in brackets stand for what is optional."""
     found = words(re.sub(r"[\[\]…]", " ", line).replace("|", " "))[len(program.split()) :]
     command: click.Command = tables if program == "python -m sluice_checkpoints" else ours
-    for word in (*COMMANDS[program], *found):
-        if isinstance(command, click.Group) and word in command.list_commands(click.Context(command)):
-            command = command.get_command(click.Context(command), word) or command
+    said = [*COMMANDS[program], *found]
+    for at, word in enumerate(said):
+        if isinstance(command, click.Group) and word in command.list_commands(context := click.Context(command)):
+            command = command.resolve_command(context, said[at:])[1] or command
     options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help", "-h", "--version"}
     assert [word.split("=")[0] for word in found if word.startswith("-") and word.split("=")[0] not in options] == [], line
     assert command.params, line

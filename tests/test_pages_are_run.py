@@ -79,7 +79,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         ),
     },
     "docs/plain-pyspark.md": {
-        "python -m sluice_consumer --config": Run(ITS_OWN),
+        "sluice run --config": Run(ITS_OWN),
         "batch 12:": Like(
             "figures of one backfill",
             "tests/contract/spark/test_plain_pyspark.py::test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics",
@@ -93,7 +93,8 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     },
     "docs/dead-letters.md": {
         "from sluice_consumer.sinks import json_rows": Run(ITS_OWN),
-        "python -m sluice_consumer redrive": Run(ITS_OWN),
+        "sluice dead-letters list": Run("tests/kubectl/cli/test_letters.py::test_the_commands_for_a_folder_are_those_of_their_page"),
+        "sluice dead-letters redrive": Run(ITS_OWN),
     },
     "docs/start/eks.md": {
         "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),
@@ -161,7 +162,7 @@ _PAGE: dict[str, Place] = {
 PLACES |= {f"docs/migrate/{name}.md": _PAGE | {"kubectl scale": Run(TYPED)} for name in ("kcl", "vmware-go-kcl", "kinsumer")}
 PLACES["docs/migrate/nifi.md"] = _PAGE
 PLACES["docs/migrate/awslabs.md"] = {
-    "python -m sluice_consumer": Run("tests/contract/checks/test_check_program.py::test_the_check_of_the_page_for_the_awslabs_connector"),
+    "sluice run": Run("tests/contract/checks/test_check_program.py::test_the_check_of_the_page_for_the_awslabs_connector"),
     "kubectl apply": Run(TYPED),
     "kubectl wait --for=condition": Like("a condition needs the operator; `show` is that of the other pages", SLUICE),
     "kubectl patch": Run(TYPED),

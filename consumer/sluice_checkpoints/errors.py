@@ -42,7 +42,7 @@ class LostRace(SluiceError):
 
 
 class ProtocolViolation(SluiceError):
-    """The table holds what no correct writer leaves behind. Nothing is guessed: the epoch ends and a person has to look."""
+    """The table holds what no correct writer leaves behind. Nothing is guessed: the epoch ends, and a person decides."""
 
 
 class ServiceUnavailable(SluiceError):

@@ -15,7 +15,7 @@ SEQUENCE_NUMBER = re.compile(r"0|[1-9][0-9]{0,128}")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a shard; what comes after it has not been read.
+    """A point in a shard; what comes after it has not been read.
 
     Attributes:
         at: `TRIM_HORIZON`, `TIMESTAMP`, `AFTER` or `END`.

@@ -193,7 +193,7 @@ def consume(path: Path, *, master: str | None, until_tip: bool, until_timestamp:
         code = finish(ending_of(Interrupted(str(error)) if until or configs.configuration(path).until else error))
     except SluiceError as error:
         code = finish(ending_of(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
+    except Exception as error:  # noqa: BLE001 - whatever it is, the container's exit message must name it
         logs.log.exception("the supervisor failed")
         code = finish(ending_of(error))
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What a driver tells the operator: one frozen value, and its text (docs/interfaces.md, "Report (JSON, driver → operator)").
+"""What a driver reports to the operator: one frozen value, and its text (docs/interfaces.md, "Report (JSON, driver → operator)").
 
 The operator has its own words for the same. `tests/contract/programs` holds the two together.
 """

@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -22,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused, SluiceError
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
-from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.config import Config
-from sluice_consumer.poison.isolator import BatchInterrupt
+from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.overdue_here import RunControls, RunWatch
+from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
@@ -66,7 +65,7 @@ def run(
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
-        LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost meanwhile.
+        LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost in between.
         BatchOverdue: a batch did not end within `batch.maxSeconds`, or not within `drainTimeoutSeconds` and 20 s of `drain`.
         Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
     """
@@ -75,37 +74,38 @@ def run(
         check_session(spark, parsed)
         load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
         until = configs.until(tip=until_tip, timestamp=until_timestamp) or parsed.until
-        _run(spark, dataclasses.replace(parsed, until=until), drain or threading.Event())
+        _run(spark, dataclasses.replace(parsed, until=until), drain or threading.Event(), LeaseRelease())
 
 
-@dataclass
-class EpochEnd:
-    """Whether the lease of an epoch may be released when it ends.
+def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tell: Callable[[str], object], end: LeaseRelease) -> None:
+    """As `run`, without an end of its own. If it fails while a task of it may still be working, `end` releases the lease later.
 
-    Attributes:
-        quiet: whether no task of it can still be working. Before there is an engine, none has begun.
+    Raises:
+        Exception: see `run`.
     """
-
-    quiet: Callable[[], bool] = lambda: True
-
-    def release(self, store: CheckpointStore, taken: TakenLease, heart: Heartbeats) -> None:
-        """Releases, if it may."""
-        if self.quiet() and heart.clock() >= heart.keep_promise_until:
-            store.release(taken.epoch)
+    with logs.told_to(tell):
+        check_session(spark, config)
+        load(config.pipeline.entrypoint)
+        _run(spark, config, drain, end)
 
 
-def _run(spark: SparkSession, config: Config, stop: threading.Event) -> None:
+def _run(spark: SparkSession, config: Config, stop: threading.Event, end: LeaseRelease) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
-    heart, end = Heartbeats.of(taken, config, wiring.beating_store(config)), EpochEnd()
+    heart = Heartbeats.of(taken, config, wiring.beating_store(config))
+    end.give, end.due = lambda: store.release(taken.epoch), lambda: heart.clock() >= heart.keep_promise_until
     try:
         with _beating(spark, heart, stop) as cancel:
             _work(spark, config, taken, (heart, stop, end, cancel))
-    except Refused:
-        with contextlib.suppress(SluiceError):  # the refusal is what counts; a lease that is not released runs out
-            end.release(store, taken, heart)
+    except (Fenced, LeaseLost, BatchOverdue):
+        end.keep()
         raise
-    end.release(store, taken, heart)
+    except Exception:
+        with contextlib.suppress(Exception):  # the error counts; a session that is gone answers nothing, and the lease runs out
+            end.look()
+            end.release()
+        raise
+    end.release()
 
 
 def notify(seconds: float) -> None:
@@ -113,7 +113,7 @@ def notify(seconds: float) -> None:
     logs.say(f"the previous driver did not release its lease; waiting {seconds:.0f} s to be sure that it has stopped")
 
 
-RunParts = tuple[Heartbeats, threading.Event, EpochEnd, Callable[[], None]]
+RunParts = tuple[Heartbeats, threading.Event, LeaseRelease, Callable[[], None]]
 
 
 def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunParts) -> None:
@@ -125,7 +125,7 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunPart
         work.begin(in_pod=False)
         work.wait_out()
         engine = work.engine(spark)
-        end.quiet = engine.quiet
+        end.quiet, end.look = engine.quiet, engine.look
         work.loop(engine, watching=watch.ports)
     except (Exception, BatchInterrupt) as error:
         if watch.error is not None:
@@ -177,7 +177,7 @@ def beating(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> Iterator[Callable[[], None]]:
-    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on.
+    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end. Heartbeats continue until it is over.
 
     Gives what cancels it.
     """

@@ -50,20 +50,19 @@ class BatchInfo:
     def reject(self, rows: DataFrame, reason: str) -> int:
         """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
 
-        To be called in the driver, before `process` returns. The letters are pending until the batch is committed. If the function raises, it has
-        rejected nothing, unless it had called a sink of Sluice, which may hold the batch. Then, and if the driver dies, the batch comes again without
-        the rows.
-        The function leaves the rows out of its sink itself, and rejects them before it calls the sink.
+        To be called in the driver, before `process` returns. The dead letters are pending until the batch is committed. If the function raises, it
+        has rejected nothing, unless it had called a sink of Sluice, which may hold the batch. Then, and if the driver dies, the batch comes again
+        without the rows. The function leaves the rows out of its sink itself, and rejects them before it calls the sink.
 
         Args:
-            rows: with the columns of a batch; others are left out of the letters.
+            rows: with the columns of a batch; others are left out of the dead letters.
             reason: what is wrong with them, for people.
 
         Returns:
             How many there were.
 
         Raises:
-            Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a letter.
+            Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a dead letter.
         """
         store = LETTERS.of(self.consumer)
         if store is None:
@@ -86,7 +85,7 @@ class Rejections(Protocol):
     """Takes what `process` rejects."""
 
     def reject(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps letters; a record that was rejected before stays the letter that it is."""
+        """Keeps dead letters; a record that was rejected before stays the dead letter that it is."""
         ...
 
     def raised(self) -> None:

@@ -1,8 +1,9 @@
 """`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to constraints/hashes (`make hashes`).
 
-The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints/all.txt decides the versions, and
-constraints/spark-*.txt where a line of Spark differs. pip's reports for both processors list the archives. What Maven resolves of
-consumer/image/jars/pom.xml for a line decides the jars. The Dockerfile installs nothing else. The origin of the archives is not recorded.
+The extras of pyproject.toml and the metadata of installed packages decide which packages. The file constraints/all.txt decides the versions, and
+constraints/spark-*.txt where a line of Spark differs. The reports of pip for both processors list the archives. Maven resolves
+consumer/image/jars/pom.xml for a line, and the result decides the jars. The Dockerfile installs nothing else. The origin of the archives is not
+recorded.
 """
 
 import hashlib

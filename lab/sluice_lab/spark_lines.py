@@ -1,8 +1,8 @@
 """`python -m sluice_lab.spark_lines LINE|one|rest|lake`: what depends on Spark, on another line than the default one, or with the image's jars.
 
-With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses; `rest`
-(`make test-more`) is that part on all the others, and the sinks that need the image's jars on the default line. `lake` (`make test-lake`) is what the
-sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints/all.txt.
+With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses. `rest` (`make
+test-more`) is that part on all the others, and the sinks that need the image's jars on the default line. `lake` (`make test-lake`) is what the sinks
+are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints/all.txt.
 constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
 
@@ -137,7 +137,7 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
 
 @dataclass(frozen=True)
 class LineRun:
-    """A run of pytest on a line of Spark, with more in the environment. `workers`: processes side by side; 0: the tests are of one group."""
+    """A run of pytest on a line of Spark, with more in the environment. `workers` run side by side; 0: the tests are of one group."""
 
     line: str
     files: tuple[str, ...]

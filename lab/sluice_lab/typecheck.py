@@ -1,6 +1,6 @@
 """mypy over the packages, then over the tests and the examples.
 
-Tests have no packages, so several files of them have one name. Each group is checked by itself, with the folders its helpers are imported from.
+Tests have no packages, so several files of them have one name. Each group is checked alone, with the folders its helpers are imported from.
 """
 
 import os

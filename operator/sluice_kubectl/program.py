@@ -1,6 +1,6 @@
-"""The programs `sluice` and `kubectl-sluice`: KinesisConsumers of a cluster, checkpoint tables, and a consumer of one's own, under one name.
+"""The programs `sluice` and `kubectl-sluice`: KinesisConsumers of a cluster, checkpoint tables, and a consumer of your own, under one name.
 
-This module imports no third party by itself: the wheel installs both programs, whatever extras were asked for.
+This module imports no third party: the wheel installs both programs, whatever extras were asked for.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def kcl(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FBT00
 
 def classes() -> Path:
     """The worker, compiled."""
-    source = HERE / "KclWorker.java"
+    source = HERE.parent / "contract" / "kcl" / "KclWorker.java"
     home = places.work() / "jars" / "kcl-worker"
     with places.lock(home.with_suffix(".lock")):
         if not (home / source.name).exists() or (home / source.name).read_text() != source.read_text():

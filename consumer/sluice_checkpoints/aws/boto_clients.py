@@ -1,4 +1,4 @@
-"""boto3 clients that are kept. Their calls are signed with the process' credentials, as all others are: none of them loads or renews any by itself.
+"""boto3 clients that are kept. Their calls are signed with the process' credentials, as all others are: none of them loads or renews credentials.
 
 botocore reads a file of credentials, or asks a `credential_process`, in the thread of a call and for as long as that takes.
 """

@@ -72,7 +72,10 @@ class Connections:
         return reply
 
     def _taken(self) -> socket:
-        """The connection used last, for it is the least likely to have been closed meanwhile; one that was, says something without being asked."""
+        """The connection used last, for it is the least likely to have been closed since.
+
+        A connection that was closed has bytes to read, although nothing was asked.
+        """
         while self._idle:
             try:
                 connection = self._idle.pop()

@@ -47,7 +47,7 @@ REFUSED_KEY = frozenset({
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 })  # fmt: skip
-# What a person has to correct before there can be credentials.
+# What you have to correct before there can be credentials.
 MISTAKES = (InfiniteLoopConfigError, InvalidConfigError, PartialCredentialsError, ProfileNotFound, UnknownCredentialError)
 LOOK_SHARE = 10  # a look that takes a second is followed by ten seconds without one
 
@@ -84,7 +84,7 @@ class _Held:
 
 
 class Looks:
-    """Looks at a source anew after its key was refused: at most twice a second, and less often where a look takes long. Thread safe."""
+    """Looks at a source again after its key was refused: at most twice a second, and less often where a look takes long. Thread safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._next, self._lock = clock, float("-inf"), threading.Lock()
@@ -145,7 +145,7 @@ class Credentials:
     def refused(self, key: boto.ReadOnlyCredentials) -> bool:
         """Says that a service did not take these credentials. Whether a call may be made again: there are others now, or they are still looked for.
 
-        The source is looked at anew beside the calls, too: a file that was written since, a process that names no end, a role.
+        The source is also looked at again beside the calls: a file that was written since, a process that names no end, a role.
         """
         with self._lock:
             look = self._looking if self._looking and self._looking.is_alive() else None
@@ -182,7 +182,7 @@ class Credentials:
             log.warning("the AWS credentials could not be renewed: %s", error)
 
     def _renewed(self) -> _Held:
-        """From the source at hand; from one that is made anew, if STS does not take the key that the former assumes its role with."""
+        """From the source at hand; from a new one, if STS does not take the key that the former assumes its role with."""
         source = self._held.source if self._held else self._loaded()
         try:
             return _Held(source, source.get_frozen_credentials())

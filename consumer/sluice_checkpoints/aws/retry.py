@@ -20,8 +20,8 @@ SAY_SECONDS = 10.0  # from one line about a call that does not succeed to the ne
 NO_ANSWER = "NoAnswer"
 
 
-# Credentials that expired may be renewed before the next try, also by another program: a pod's agent, or the writer of a credentials file, which is
-# read again when a service refuses a key (`credentials.REFUSED_KEY`).
+# Credentials that expired may be renewed before the next try, even by another program: a pod's agent, or the writer of a credentials file. The file
+# is read again when a service refuses a key (`credentials.REFUSED_KEY`).
 EXPIRED_TOKEN = "ExpiredTokenException"  # noqa: S105 - no secret
 EXPIRED_ADVICE = "the AWS credentials have expired and were not renewed; renew them, or use a role, whose credentials renew themselves"
 # API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.
@@ -124,7 +124,7 @@ class Patience:
 
 
 def worth_saying(tries: int, seconds: float, cause: str) -> bool:
-    """Whether a person is told of a failed try now: at the second one in a row without an answer, then every `SAY_SECONDS`.
+    """Whether a failed try is reported now: at the second one in a row without an answer, then every `SAY_SECONDS`.
 
     A single lost connection passes unsaid, and so does throttling that is soon over.
 

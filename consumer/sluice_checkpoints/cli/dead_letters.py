@@ -17,10 +17,10 @@ from sluice_checkpoints.protocol.rows import Item
 
 
 def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
-    """Prints a line a letter.
+    """Prints one line per dead letter.
 
     Raises:
-        Refused: the folder cannot be read, or a file in it is no letter.
+        Refused: the folder cannot be read, or a file in it is not a dead letter.
     """
     final, logs = dict(letters(where, consumer)), redrives(where)
     waiting = {name: letter for name, letter in pending_letters(where, consumer).items() if name not in final}
@@ -42,10 +42,10 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:
-    """Prints one letter.
+    """Prints one dead letter.
 
     Raises:
-        Refused: it is not there, or no letter.
+        Refused: it is not there, or it is not a dead letter.
     """
     if name.startswith("/") or ".." in name.split("/"):
         raise Refused(f"{name}: is not the name of a dead letter; `dead-letters list` prints the names")
@@ -79,7 +79,7 @@ def counted(number: int, what: str = "letter") -> str:
 
 
 def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
-    """A letter, and whether it is pending."""
+    """A dead letter, and whether it is pending."""
     try:
         return DeadLetter.from_json(where.read(name), name), False
     except Refused:

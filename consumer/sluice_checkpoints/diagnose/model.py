@@ -22,7 +22,8 @@ LATEST = "latest"  # the other initial position is placement.FROM_START
 class Severity(StrEnum):
     """How bad it is, the worst first.
 
-    The first two are losses. A loss is suspected where the table and the stream cannot tell. A warning is for a person to look at.
+    The first two are losses. A loss is suspected where the table and the stream do not show whether there is one. A warning is for you to
+    judge.
     """
 
     LOST = "LOST"
@@ -110,7 +111,7 @@ class Observation:
 
     @cached_property
     def lineage(self) -> Lineage:
-        """Who follows whom."""
+        """Which shard follows which."""
         return Lineage(self.rows, self.shards)
 
     @cached_property
@@ -140,7 +141,7 @@ class Observation:
 
     @cached_property
     def above_late_starts(self) -> frozenset[str]:
-        """Shards that are followed by one that was to start at the tip, or names no place: they were passed over on purpose."""
+        """Shards that are followed by one that was to start at the tip, or names no position: they were passed over on purpose."""
         return self.lineage.above(i for i, row in self.rows.items() if row.stored.position is None and not row.stored.at_timestamp)
 
     @cached_property

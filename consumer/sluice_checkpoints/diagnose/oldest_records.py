@@ -18,7 +18,7 @@ THREADS = 8
 
 
 class OldestRecords(Protocol):
-    """Tells sequence numbers of the oldest records."""
+    """Finds the sequence numbers of the oldest records."""
 
     def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
         """By shard id. A shard without a record is missing, as is one in which none was found soon.

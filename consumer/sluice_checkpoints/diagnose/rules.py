@@ -42,7 +42,7 @@ def diagnose(observed: Observation) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosedShard:
-    """One shard: its row and its place in the stream, either of which may be missing, and all the rest."""
+    """One shard: its row in the table and its entry in the stream, either of which may be missing, and all the rest."""
 
     id: str
     row: SourceShard | None
@@ -73,7 +73,7 @@ def _not_understood(observed: Observation) -> Iterator[Finding]:
             yield Finding("other-stream", WILL_BE_LOST, None, f"{where}{problem.why}", ANOTHER_STREAM)
         else:
             kind = "table" if problem.row is None else "unreadable"
-            severity = SUSPECTED if SHARD_ID.search(problem.row or "") else WARNING  # where that shard goes on is not known
+            severity = SUSPECTED if SHARD_ID.search(problem.row or "") else WARNING  # where that shard continues is not known
             yield Finding(
                 kind, severity, None, f"{where}{problem.why}", f"look at it; it blocks every migration, for it may hold a position{_way_on(problem)}"
             )
@@ -126,7 +126,7 @@ def _copy_never_finished(observed: Observation) -> Iterator[Finding]:
 
 
 def _another_stream(case: DiagnosedShard) -> Iterator[Finding]:
-    """Its place cannot be one in this shard."""
+    """Its position cannot be in this shard."""
     if problem := problem_with(case.row, case.shard):
         yield case.found("other-stream", WILL_BE_LOST, problem, ANOTHER_STREAM)
 
@@ -144,7 +144,7 @@ def _expired(case: DiagnosedShard) -> Iterator[Finding]:
 
 
 def _behind_retention(case: DiagnosedShard) -> Iterator[Finding]:
-    """Suspected only: no number tells whether there was a record between the two."""
+    """Suspected only: no number shows whether there was a record between the two."""
     position, oldest = case.row.stored.position if case.row else None, case.all.oldest.get(case.id)
     if position and position.sequence and oldest and int(position.sequence) < int(oldest):
         text = f"suspected: is at {position.sequence}, and the oldest record still there is {oldest}; records between the two, if any, are lost"
@@ -152,7 +152,7 @@ def _behind_retention(case: DiagnosedShard) -> Iterator[Finding]:
 
 
 def _never_acknowledged(case: DiagnosedShard) -> Iterator[Finding]:
-    """The row names no place: nothing was pinned when it was made."""
+    """The row names no position: nothing was pinned when it was made."""
     if not case.row or not case.shard or case.row.stored.position or case.row.stored.at_timestamp:
         return
     if case.row.stored.text != LATEST.upper():

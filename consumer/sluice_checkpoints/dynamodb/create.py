@@ -1,8 +1,8 @@
 """Finds or creates target tables in DynamoDB, with deletion protection and point-in-time recovery. Never deletes one.
 
-In the first minute after CreateTable some of the service's machines do not know the table yet, or still know an earlier one of its name with another
-key: they answer ResourceNotFound, or a ValidationException about the key. NiFi believed such an answer and lost its checkpoints (NIFI-16003). Here a
-call repeats for a minute; after that its answer counts.
+In the first minute after CreateTable some of the service's machines do not know the table yet. Others still know an earlier table of its name with
+another key. They answer ResourceNotFound, or a ValidationException about the key. NiFi believed such an answer and lost its checkpoints (NIFI-16003).
+Here a call repeats for a minute; after that its answer counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gives a stream back to another system: writes Sluice's positions into its table, then marks Sluice's EXPORTED (docs/migration.md, "The way back").
 
-Any step may be repeated: a crash after any single call leads, on the next run, to the same end. No other process consumes: the lease is held,
-and the other system's table must be at rest. The last write ends Sluice's table for good; coming back is a migration into a new one.
+Any step may be repeated: a crash after any single call leads, on the next run, to the same end. No other process consumes: the lease is held, and the
+other system's table must be unchanged. The last write ends Sluice's table for good; coming back is a migration into a new one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Exporter:
             raise Refused(f"--to {request.to} is Sluice's own table")
 
     def dry_run(self) -> ExportResult:
-        """The plan, as it would be now. Checks that the other table is at rest if a quiet period was asked for. Writes nothing.
+        """The plan, as it would be now. Checks that the other table is unchanged if a quiet period was asked for. Writes nothing.
 
         Raises:
             Refused, SourceActive, ServiceUnavailable: as for `run`.
@@ -156,7 +156,7 @@ class Exporter:
         return plan(sluice, target, stream, shards), shards.date_millis
 
     def _passed(self, sluice: SluiceSide, shards: ShardList) -> SluiceSide:
-        """With what Kinesis says of records that the other format cannot say a place inside of."""
+        """With what Kinesis says of records inside which the other format cannot name a position."""
         inside = [] if self._writer.supports_subsequence else sluice.inside(shards)
         return replace(sluice, passed=self._ports.records.passed(inside)) if inside and self._ports.records else sluice
 
@@ -203,7 +203,7 @@ class Exporter:
         return warnings, made
 
     def _ready(self, held: HeldLease, seen: TargetSnapshot) -> tuple[tuple[str, ...], TargetSnapshot]:
-        """The other table, made or at rest."""
+        """The other table, created or unchanged."""
         if not seen.exists:
             self._ports.progress.step(f"making table {self._request.to}")
             return self._ports.targets.create(self._request.to, self._writer.keys), self._look()

@@ -1,6 +1,6 @@
 """Holds the consumer's lease while its positions are exported: takes it as a driver does, sends heartbeats, and releases it on every orderly exit.
 
-No shard is fenced. A driver that was thought dead can commit nothing any more, for a commit names its generation; and what it may still bind belongs
+No shard is fenced. A driver that was thought dead can commit nothing any more, because a commit names its generation. What it may still bind belongs
 to the open batch, which is exported from its start.
 """
 

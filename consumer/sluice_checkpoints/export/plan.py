@@ -29,7 +29,7 @@ class SluiceSide:
     Attributes:
         rows: by shard id.
         committed: the last batch that was committed.
-        passed: places whose records are no longer in the stream.
+        passed: positions whose records are no longer in the stream.
     """
 
     rows: Mapping[str, ShardRow]
@@ -229,7 +229,7 @@ def _entry(expressible: Expressible, target: TargetSide, place: RowContent, befo
 
 
 def _rank(position: Position | None) -> tuple[int, int, float]:
-    """Positions of one shard in their order; a place inside a record is before the end of that record."""
+    """Positions of one shard in their order; a position inside a record is before the end of that record."""
     if position is None or position.sequence is None:
         return (2 if position == END else 0), 0, 0
     return 1, int(position.sequence), float("inf") if position.sub is None else position.sub

@@ -35,8 +35,8 @@ class ExportPorts:
 
     Attributes:
         clock, sleep: monotonic seconds, and a pause.
-        holder: who holds the lease meanwhile, for people.
-        records: tells which records are gone; None: they count as there.
+        holder: the holder of the lease during the export, for people.
+        records: finds out which records are gone. None: they count as still there.
     """
 
     store: CheckpointStore

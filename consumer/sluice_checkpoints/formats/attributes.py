@@ -14,7 +14,7 @@ Types = Mapping[str, str]  # attribute → the type tags it may have, separated 
 
 
 class UnknownAttribute(Refused):
-    """A row has attributes, `names`, that its format does not know: one of them may hold the place."""
+    """A row has attributes, `names`, that its format does not know: one of them may hold the position."""
 
     def __init__(self, names: Iterable[str], text: str) -> None:
         super().__init__(text)

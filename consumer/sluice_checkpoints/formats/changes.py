@@ -76,7 +76,7 @@ class RowChange:
     def holds(self, found: RawItem | None) -> bool:
         """The condition of the write: there is no row as there was none, or every known attribute is as it was read.
 
-        The key is one of them, so a row that was deleted meanwhile is not made again from half of what it was.
+        The key is one of them, so a row that was deleted in between is not created again from half of what it was.
         """
         if self.before is None or found is None:
             return self.before is found

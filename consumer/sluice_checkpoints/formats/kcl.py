@@ -205,6 +205,6 @@ def _pending(item: RawItem) -> tuple[str, ...]:
 
 
 def _handoff(item: RawItem) -> tuple[str, ...]:
-    """While a lease is handed over, `checkpointOwner` is its old owner, which may still checkpoint: the place is the row's in any case."""
+    """While a lease is handed over, `checkpointOwner` is its old owner, which may still checkpoint: the position is the row's in any case."""
     old = text_or_none(item, "checkpointOwner")
     return () if old is None else (f"was being handed over by {old} when its consumer stopped; its position is the last one written",)

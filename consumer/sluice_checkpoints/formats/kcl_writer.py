@@ -1,10 +1,10 @@
 """Leases of the Kinesis Client Library 1, 2 and 3, of one stream, as they are written on the way back.
 
-KCL goes on **at** the record of its checkpoint and drops user records up to (sequence, sub-sequence), both compared as numbers, the latter as a Java
-long (`ExtendedSequenceNumber.compareTo`, `ProcessTask.filterAndGetMaxExtendedSequenceNumber`; an iterator AT_SEQUENCE_NUMBER in
-`KinesisDataFetcher`). It stores the sub-sequence as N and reads it by `new Long` or `Long.valueOf` (`DynamoUtils.safeGetLong`); the one check on it
-is that it is not negative (`ShardRecordProcessorCheckpointer.checkpoint`, on the application's own calls). So a record of which all is done has the
-largest long there is: no user record of it comes again, however many it holds, and every later record is larger (tried with KCL 3.0's own class).
+KCL continues **at** the record of its checkpoint and drops user records up to (sequence, sub-sequence). Both are compared as numbers, the latter as a
+Java long (`ExtendedSequenceNumber.compareTo`, `ProcessTask.filterAndGetMaxExtendedSequenceNumber`; an iterator AT_SEQUENCE_NUMBER in
+`KinesisDataFetcher`). It stores the sub-sequence as N and reads it by `new Long` or `Long.valueOf` (`DynamoUtils.safeGetLong`). It checks only that
+it is not negative (`ShardRecordProcessorCheckpointer.checkpoint`, on the application's own calls). So a record that is done as a whole has the
+largest long there is. No user record of it comes again, however many it holds, and every later record is larger (tried with KCL 3.0's own class).
 """
 
 from __future__ import annotations

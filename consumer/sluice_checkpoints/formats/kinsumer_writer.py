@@ -2,8 +2,8 @@
 
 A row without an owner is captured at once. `SequenceNumber` NULL means the beginning of the shard, unless the fork's iteratorStartTimestamp is set
 (`getShardIterator`); the word `LATEST` is never written. `Finished` holds a time when a shard is finished; only kinsumer's leader asks for it
-(`diffShardIDs`). Who captures a shard goes by `SequenceNumber` alone (`consume`, `capture`), so a finished shard needs the number of its end, too.
-Only the table of checkpoints is written: clients and the list of shards are kinsumer's own to renew.
+(`diffShardIDs`). A worker that captures a shard reads `SequenceNumber` alone (`consume`, `capture`), so a finished shard needs the number of its end
+as well. Only the table of checkpoints is written: clients and the list of shards are kinsumer's own to renew.
 """
 
 from __future__ import annotations

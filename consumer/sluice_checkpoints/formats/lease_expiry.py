@@ -1,6 +1,6 @@
 """Leases that say in their row until when they are held: vmware-go-kcl's and NiFi's. Pure.
 
-The worker of such a lease may live and be silent until then, so a source is at rest only afterwards. KCL and kinsumer store no such time.
+The worker of such a lease may live and be silent until then, so a source counts as idle only afterwards. KCL and kinsumer store no such time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """NiFi's tables (2.10 and later), whole or left behind by an interrupted migration of its own.
 
-Key `streamName` (HASH, S), `shardId` (RANGE, S). `sequenceNumber` means the whole Kinesis record; no end of a shard is stored. Its
-migration from a KCL table copies into `<table>_migration`, deletes the main table, makes it again and copies back; a crash between any two of these
-steps leaves the places in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a
-row the higher place counts: a copy is never ahead of what it was copied from, and NiFi itself only moves the main table. If a copy of a KCL row is
-ahead of it all the same, the KCL row counts.
+Key `streamName` (HASH, S), `shardId` (RANGE, S). `sequenceNumber` means the whole Kinesis record; no end of a shard is stored. Its migration from a
+KCL table copies into `<table>_migration`, deletes the main table, creates it again and copies back. A crash between any two of these steps leaves the
+positions in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a row the higher
+position counts. A copy is never ahead of what it was copied from, and NiFi itself only moves the main table. If a copy of a KCL row is ahead of it
+all the same, the KCL row counts.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class InterruptedMigration:
 
     Attributes:
         main: what the main table is: `gone`, `kcl` (the old one) or `nifi` (made again).
-        half: the half-made table's name, and `held`, how many shards have a place there.
+        half: the name of the half-made table; held: how many shards have a position there.
         complete: whether its marker says that everything had been copied into it.
         only_there: shards whose position, or the higher one, is in the half-made table alone.
         not_there: shards whose position is in the main table alone, or higher there.

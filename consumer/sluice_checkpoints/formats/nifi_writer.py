@@ -1,7 +1,7 @@
 """Rows of NiFi (2.10 and later), as they are written on the way back.
 
-NiFi goes on after the whole record of `sequenceNumber` and reads nothing else for that (`KinesisShardManager.readCheckpoint`). It stores no end of a
-shard and no word for one that was not started: a row without a number is what it writes itself when it takes a lease.
+NiFi continues after the whole record of `sequenceNumber` and reads nothing else for that (`KinesisShardManager.readCheckpoint`). It stores no end of
+a shard and no word for one that was not started. NiFi itself writes a row without a number when it takes a lease.
 """
 
 from __future__ import annotations

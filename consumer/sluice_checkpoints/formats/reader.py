@@ -21,7 +21,7 @@ class StoredPosition:
 
     Attributes:
         text: as it is stored, for people.
-        position: None where the row names no place: it was never started (`LATEST` before the first checkpoint), or waits for a time.
+        position: None where the row names no position: it was never started (`LATEST` before the first checkpoint), or waits for a time.
         at_timestamp: it is to start at a time that the table does not hold.
         again: why records after `position` were processed before, where that is known; they will be read again.
         refused: the row is there, and what it says was refused: it is no proof of anything.

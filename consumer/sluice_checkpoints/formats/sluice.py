@@ -26,7 +26,7 @@ KEY = (TableKey("id", "HASH", "S"),)
 
 
 class Sluice(FormatReader):
-    """The reader. A released consumer is at rest at once; any other when its lease has run out."""
+    """The reader. A released consumer is idle at once, any other when its lease has run out."""
 
     name = "sluice"
     keys = "id HASH S"

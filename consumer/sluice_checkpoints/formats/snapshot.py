@@ -94,7 +94,7 @@ class Snapshot:
         return {name: ", ".join(map(str, keys)) for name, keys in self.keys.items()}
 
     def moved(self, later: Snapshot) -> tuple[str, ...]:
-        """What changed between two scans, one line a table or row, the latter naming the attributes; empty: at rest."""
+        """What changed between two scans, one line a table or row, the latter with its attributes. Empty: nothing changed."""
         tables = sorted(name for name, _ in self._schemas.items() ^ later._schemas.items())
         if tables:
             return tuple(f"table {name} was created, deleted, or created again" for name in dict.fromkeys(tables))

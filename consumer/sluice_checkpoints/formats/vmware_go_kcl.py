@@ -1,7 +1,7 @@
 """Checkpoint tables of vmware-go-kcl 1 and 2.
 
 Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
-means the whole Kinesis record, also where the application had stopped inside an aggregate. Only one parent is stored.
+means the whole Kinesis record, even where the application had stopped inside an aggregate. Only one parent is stored.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ def _parents(item: RawItem) -> frozenset[str]:
 
 
 def _claim(item: RawItem) -> tuple[str, ...]:
-    """A claim is the wish of another worker to take the lease over; it says nothing about the place."""
+    """With a claim another worker asks for the lease. It says nothing about the position."""
     wish = text_or_none(item, "ClaimRequest")
     return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its position is the last one written",)

@@ -1,7 +1,7 @@
 """Rows of vmware-go-kcl 1 and 2, as they are written on the way back.
 
-A row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`), and one without Checkpoint is what it writes itself for a
-shard that it has only just taken: its InitialPosition counts then, and that is LATEST by default.
+A row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`), It writes a row without Checkpoint itself for a shard that
+it has only just taken. Then its InitialPosition counts, which is LATEST by default.
 """
 
 from __future__ import annotations

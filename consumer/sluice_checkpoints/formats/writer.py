@@ -22,7 +22,7 @@ class RowContent:
     """What a row is to say.
 
     Attributes:
-        shard: as ListShards tells it.
+        shard: as ListShards returns it.
         children: ids of the shards that follow it; known to the stream, whether it has ended or not.
         position: None: it was not started, and the format has no word for that.
         stream: the stream's name.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class LetterFolder(Protocol):
-    """Where letters are."""
+    """Where dead letters are."""
 
     def names(self, *suffixes: str) -> Iterator[str]:
         """Paths of all files with one of these suffixes, three levels below the folder, in order."""
@@ -107,14 +107,14 @@ def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
 
 
 def letters(where: LetterFolder, consumer: str | None = None) -> Iterator[tuple[str, DeadLetter]]:
-    """All final letters with their names, of one consumer or of all, in the order of each shard."""
+    """All final dead letters with their names, of one consumer or of all, in the order of each shard."""
     for name in sorted(where.names(LETTER), key=order):
         if consumer is None or name.startswith(f"{consumer}/"):
             yield name, DeadLetter.from_json(where.read(name), name)
 
 
 def pending_letters(where: LetterFolder, consumer: str | None = None) -> dict[str, DeadLetter]:
-    """Letters of batches that are not known to be committed, by the names that they will have.
+    """Dead letters of batches that are not known to be committed, by the names that they will have.
 
     Raises:
         Refused: a file of them is none.

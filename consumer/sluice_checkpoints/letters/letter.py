@@ -29,25 +29,25 @@ class DeadLetters(Protocol):
     """Where final dead letters are kept."""
 
     def write(self, letter: DeadLetter) -> None:
-        """Returns once the letter is stored for good. Written again, it is the same letter."""
+        """Returns once the dead letter is stored for good. Written again, it is the same dead letter."""
         ...
 
 
-Place = tuple[str, str, int]  # shard, sequence number, place in an aggregate
+Place = tuple[str, str, int]  # shard, sequence number, index in an aggregate
 
 
 def order(name: str) -> tuple[str, int, int, str]:
-    """Sorts names of letters as their records are in their shards. A name that is no letter's comes first in its folder."""
+    """Sorts names of dead letters as their records are in their shards. A name that is not a dead letter's comes first in its folder."""
     found = NAME.fullmatch(name)
     return (found["folder"], int(found["sequence"]), int(found["sub"]), name) if found else (name.rpartition("/")[0], -1, -1, name)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that `process` cannot deal with. Its key is (stream, shard, sequence, sub): a letter that is written twice is one.
+    """A record that `process` cannot deal with. Its key is (stream, shard, sequence, sub): a dead letter that is written twice is one.
 
     Attributes:
-        sequence: of the Kinesis record; sub: its place in an aggregate.
+        sequence: of the Kinesis record; sub: its index in an aggregate.
         arrival_millis: epoch milliseconds.
         attempts: how often `process` failed with it. error: its exception, with the trace.
     """
@@ -66,7 +66,7 @@ class DeadLetter:
 
     @property
     def path(self) -> str:
-        """Where it is below the folder of all letters."""
+        """Where it is below the folder of all dead letters."""
         return f"{self.consumer}/{self.name}"
 
     @property
@@ -111,7 +111,7 @@ class DeadLetter:
         """Reads a file's content; `name` is the file's, for errors.
 
         Raises:
-            Refused: it is no letter of this version's.
+            Refused: it is not a dead letter of this version's.
         """
         try:
             values = json.loads(text)

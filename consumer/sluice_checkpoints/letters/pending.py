@@ -1,7 +1,7 @@
 """Dead letters of a batch that is not committed: their form, and the names of their files (docs/dead-letters.md, "States of a letter"). Pure.
 
-What one issue of a batch leaves out at once is one text, a line a letter, in ASCII. Its suffix is not that of a letter, so programs that read
-letters pass it by.
+What one issue of a batch leaves out at once is one text, one line per dead letter, in ASCII. Its suffix is not that of a dead letter, so programs
+that read dead letters skip it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = re.compile(r"(?P<batch>\d+)-(?P<generation>\d+)-(?P<part>\d+)-(?P<kind>re
 
 @dataclass(frozen=True, slots=True, order=True)
 class PendingName:
-    """What a text of pending letters is called.
+    """What a text of pending dead letters is called.
 
     Attributes:
         batch: of which they are.
@@ -59,6 +59,6 @@ def from_text(text: str, name: str) -> tuple[DeadLetter, ...]:
     """Reads what is stored; `name` is for errors.
 
     Raises:
-        Refused: a line is no letter.
+        Refused: a line is not a dead letter.
     """
     return tuple(DeadLetter.from_json(line, name) for line in text.splitlines())

@@ -1,7 +1,7 @@
 """Which dead letters went through `process` again (docs/dead-letters.md, "Redrive"): a log of two small files a redrive. Pure.
 
-A redrive is *begun* by a file that names its letters, created only if there is none of its number. It is *ended* by another one. Numbers follow one
-another: the next begins when the last has ended, so a letter is in one redrive at a time, and a sink sees them in order.
+A redrive is *begun* by a file that names its dead letters, created only if there is none of its number. It is *ended* by another one. Numbers follow
+one another: the next begins when the last has ended, so a dead letter is in one redrive at a time, and a sink sees them in order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ FOLDER, BEGUN, ENDED, REJECTED = "redrives", ".begun", ".ended", ".rejected"
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """One batch of letters.
+    """One batch of dead letters.
 
     Attributes:
         number: of the batch, from 1.
         letters: their names, in the order of the batch.
-        by: who began it, and when; for people.
+        by: the machine or person that began it, and the time; for people.
         ended: `process` returned, or a person gave it up. None: neither is known.
-        rejected: letters that `process` rejected again.
+        rejected: dead letters that `process` rejected again.
     """
 
     number: int
@@ -69,14 +69,14 @@ class RedriveLog:
         return next((one for one in self.redrives if one.ended is None), None)
 
     def of(self, letter: str) -> Redrive | None:
-        """The redrive that dealt with a letter, or may have."""
+        """The redrive that dealt with a dead letter, or may have."""
         return next((one for one in self.redrives if letter in one.processed), None)
 
     def next(self, wanted: Sequence[str], by: str) -> Redrive:
-        """The next redrive, of these letters.
+        """The next redrive, of these dead letters.
 
         Raises:
-            Refused: another one has not ended, or one of the letters was redriven.
+            Refused: another one has not ended, or one of the dead letters was redriven.
         """
         if self.open is not None:
             raise Refused(

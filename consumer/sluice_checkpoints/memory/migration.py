@@ -1,4 +1,4 @@
-"""The in-memory fakes of a migrator's world: another system's tables and the place where targets are made, in memory, with faults."""
+"""The in-memory fakes of a migrator's world: another system's tables and the tables that become targets, with faults."""
 
 from __future__ import annotations
 

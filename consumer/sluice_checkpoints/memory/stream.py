@@ -94,7 +94,7 @@ class MemoryStream:
         return ShardList(tuple(shard.shard for shard in self.shards.values()), self.now() // 1000 * 1000)
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PositionCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers tells."""
+        """See `PositionCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers decides."""
         found = ((place, self.shards.get(place[0])) for place in places)
         return {place: f"{place[1]} is not of {place[0]}" for place, shard in found if shard and not self._issued(shard, int(place[1]))}
 

@@ -25,7 +25,7 @@ class MissingRows:
 
 
 class Lineage:
-    """Who follows whom, from the stream and, for shards it no longer knows, from the source's rows."""
+    """Which shard follows which, from the stream and, for shards it no longer knows, from the source's rows."""
 
     def __init__(self, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard]) -> None:
         self.parents = {i: row.parents for i, row in rows.items()} | {i: frozenset(s.parents) for i, s in shards.items()}
@@ -45,10 +45,11 @@ class Lineage:
     def missing_rows(self, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], unread: AbstractSet[str] = frozenset()) -> MissingRows:
         """Closed shards whose missing row says something in a table of KCL.
 
-        KCL deletes the row of a finished shard only when all its parents' rows are gone and every child has a row that is neither at TRIM_HORIZON
-        nor at AT_TIMESTAMP (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are finished, so the
-        other parent of a merge is finished then, too. A child may have been deleted by the same rule since, or have left the stream. A row that was
-        refused is there, but it does not prove that its shard was started. Nor is a shard finished which nothing with progress follows.
+        KCL deletes the row of a finished shard only under two conditions. All its parents' rows are gone, and every child has a row that is neither
+        at TRIM_HORIZON nor at AT_TIMESTAMP (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are
+        finished, so the other parent of a merge is finished then as well. A child may have been deleted by the same rule since, or have left the
+        stream. A row that was refused is there, but it does not prove that its shard was started. Nor is a shard finished which nothing with progress
+        follows.
 
         Args:
             rows: the source's rows.

@@ -77,7 +77,7 @@ class Migrator:
         check_target(request.source, request.target)
         self._request, self._ports = request, ports
         self._ahead = 0.0  # what Kinesis' clock shows, less what ours does; seconds
-        self._accepted: set[ShardPlace] = set()  # by Kinesis: each place is asked about once
+        self._accepted: set[ShardPlace] = set()  # by Kinesis: each position is asked about once
 
     def dry_run(self) -> MigrationResult:
         """Step 0 alone, with the check of step 3 if a quiet period was asked for. Writes nothing.

@@ -39,10 +39,10 @@ class Understood:
 def understand(source: SourceScan, choices: Choices) -> Understood:
     """Reads a source. What it refuses are problems of the reading.
 
-    A row of a shard that the user placed keeps its word, for it tells of other shards, too. If it was refused, it proves nothing.
+    A row of a shard that the user placed still counts, because it informs about other shards as well. If it was refused, it proves nothing.
 
     Raises:
-        Refused: the user's word cannot be: an attribute that the format reads, a shard that is not there, a place outside its shard.
+        Refused: the user's word cannot be: an attribute that the format reads, a shard that is not there, a position outside its shard.
     """
     _check_attributes(source, choices.ignored)
     snapshot = source.snapshot.without(choices.ignored)
@@ -100,7 +100,7 @@ def _check_place(source: SourceScan, shard_id: str, place: Position, *, known: b
 
 
 def check_chosen(choices: Choices, answers: Mapping[ShardPlace, str]) -> None:
-    """Raises `Refused` if Kinesis did not accept a number that the user chose; `answers` is why, for each place it did not accept."""
+    """Raises `Refused` if Kinesis did not accept a number that the user chose; `answers` has the reason for each position it did not accept."""
     for (shard_id, number), why in answers.items():
         if shard_id in choices.places:
             raise Refused(f"--place {shard_id}={number}: Kinesis does not accept this number in this shard: {why}")

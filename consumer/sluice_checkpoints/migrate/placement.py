@@ -62,7 +62,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PlacementCase:
-    """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing.
+    """Everything the rules may look at for one shard: its row in the source and its entry in the stream, either of which may be missing.
 
     Attributes:
         missing: see `Lineage.missing_rows`.
@@ -205,7 +205,7 @@ def contradiction(position: Position, shard: Shard | None) -> str | None:
 
 
 def place_text(position: Position) -> str:
-    """A place as `--place` takes it."""
+    """A position as `--place` takes it."""
     return FROM_START if position == TRIM_HORIZON else position.sequence or position.at
 
 

@@ -56,7 +56,7 @@ class MigrationPlan:
 
     @property
     def risks(self) -> dict[str, int]:
-        """How many shards are read again from an earlier place, and how many may have lost records."""
+        """How many shards are read again from an earlier position, and how many may have lost records."""
         return {"readAgain": sum(p.verdict.again for p in self.shards), "possiblyLost": sum(p.verdict.lost for p in self.shards)}
 
 

@@ -78,7 +78,7 @@ class Targets(Protocol):
 
 
 class MigrationProgress:
-    """Receives what happens; it prints nothing by itself."""
+    """Receives what happens; it prints nothing."""
 
     def step(self, text: str) -> None:
         """A step begins."""

@@ -1,7 +1,7 @@
 """The conditional writes of a migrator: its claim on the target, the rows, and the end (docs/migration.md, steps 2 to 7).
 
 One function a step, its condition in sight. A claim that is lost stops its migrator: every write names the generation and the token of the take, so
-one that was paused and goes on later changes nothing.
+one that was paused and continues later changes nothing.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class MigrationStore:
         Condition: no consumer exists, and nothing moved since `seen`. A lost reply is recognised by the token.
 
         Returns:
-            False: somebody beat, took or completed meanwhile.
+            False: somebody beat, took or completed in between.
         """
         return self._claimed(wanted, Put(wanted.to_item(), equals(generation=seen.row.generation, counter=seen.row.counter)))
 
@@ -151,7 +151,7 @@ class MigrationStore:
     def write_rows(self, claim: MigrationClaim, rows: Sequence[ShardRow], found: Mapping[str, ShardRow]) -> None:
         """One transaction of up to `MEMBERS` rows; `found` holds the stored rows of those that exist.
 
-        Condition: the claim is held and COPYING; a row that was absent still is; one that was there is unchanged and was never used.
+        Condition: the claim is held and COPYING. A row that was absent still is, and one that was there is unchanged and was never used.
 
         Raises:
             LeaseHeld: another migrator took the claim.

@@ -1,7 +1,7 @@
 """Checks that a source's rows are of this stream, and says row by row what contradicts it. Pure.
 
-Shard ids repeat in every stream, and a sequence number has no upper bound while its shard is open. Three things tell streams apart all the same: the
-hash keys that KCL stores, the number of shards that were ever made, and Kinesis itself, which accepts only its own sequence numbers.
+Shard ids repeat in every stream, and a sequence number has no upper bound while its shard is open. Three things distinguish streams all the same.
+They are the hash keys that KCL stores, the number of shards that were ever made, and Kinesis itself, which accepts only its own sequence numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Compared:
     """A source's rows beside the stream they are said to be of; the shards were listed after the rows were read.
 
     Attributes:
-        chosen: places that the user named instead of the rows'; by shard id.
+        chosen: positions that the user named instead of the rows', by shard id.
     """
 
     reading: Reading
@@ -34,7 +34,7 @@ class Compared:
     chosen: Mapping[str, Position] = field(default_factory=dict)
 
     def contradictions(self) -> list[Problem]:
-        """What no table of this stream can hold: other hash keys than the shard's, or a shard younger than the stream's youngest."""
+        """What no table of this stream can hold: other hash keys than the shard's, or a shard newer than the stream's newest."""
         return [*self._other_hash_keys(), *self._unborn()]
 
     def places(self) -> list[ShardPlace]:
@@ -44,7 +44,7 @@ class Compared:
         return [(shard.id, place.sequence) for shard, place in listed if place and place.sequence and not contradiction(place, shard)]
 
     def disowned(self, answers: Mapping[ShardPlace, str]) -> list[Problem]:
-        """The places that Kinesis did not accept, as problems of their rows."""
+        """The positions that Kinesis did not accept, as problems of their rows."""
         return [self._problem(shard_id, f"{self._named(shard_id, number)}: {why}") for (shard_id, number), why in answers.items()]
 
     def agreeing(self, wrong: AbstractSet[str]) -> int:
@@ -58,7 +58,7 @@ class Compared:
                     yield self._problem(shard.id, problem)
 
     def _unborn(self) -> Iterator[Problem]:
-        """Shard ids count up and the youngest shard is always open, so one above it cannot have expired."""
+        """Shard ids count up and the newest shard is always open, so one above it cannot have expired."""
         youngest = max((shard.id for shard in self.shards.shards), default="")
         for row in self.reading.shards:
             for what, shard_id in (("is of", row.id), *(("names the child", child) for child in sorted(row.children))):

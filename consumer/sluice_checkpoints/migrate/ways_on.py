@@ -1,4 +1,4 @@
-"""How a refused migration can go on: the options to add to the same command, for a person to decide. Pure."""
+"""How a refused migration can continue: the options to add to the same command, for a person to decide. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _ignoring(names: Iterable[str]) -> str:
 
 
 def placing(shards: Iterable[str]) -> str:
-    """For shards whose place the source does not tell; "" for none."""
+    """For shards whose position the source does not contain; "" for none."""
     ids = list(dict.fromkeys(shards))
     options = " ".join(f"--place {i}{PLACES if i == ids[0] else '=…'}" for i in ids[:NAMED])
     rest = f" and so on for {len(ids) - NAMED} more" if len(ids) > NAMED else ""
@@ -34,7 +34,7 @@ def placing(shards: Iterable[str]) -> str:
 
 
 def if_others_agree(agreeing: int, wrong: Sequence[str]) -> str:
-    """For rows that cannot be of the stream, by their shards: `agreeing` is how many others have a place that can be."""
+    """For rows that cannot be of the stream, by their shards: `agreeing` is how many others have a possible position."""
     if not agreeing:
         return ". No other row has a position that fits this stream"
     told = "1 other row has a position that fits" if agreeing == 1 else f"{agreeing} other rows have positions that fit"

@@ -25,7 +25,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt:
-    """Who emits a range: one attempt of one task. `key` is that of `ShardRow.readers` (`reader_keys`)."""
+    """The attempt of a task that emits a range. `key` is that of `ShardRow.readers` (`reader_keys`)."""
 
     key: str
     attempt: int
@@ -80,7 +80,7 @@ class BatchSteps:
         Condition: this epoch's row, no range of this batch yet, and the range starts where the last one ended.
 
         Returns:
-            None: bound (also when only the reply of an earlier try was lost), or `Replay`.
+            None: bound (including when only the reply of an earlier try was lost), or `Replay`.
 
         Raises:
             Fenced: a later epoch took over. LostRace: a later batch is open. ProtocolViolation: the row's end is another than it was planned from.
@@ -147,7 +147,7 @@ class BatchSteps:
     def forget(self, epoch: Epoch, row: ShardRow) -> ShardRow:
         """Drops the readers of earlier epochs, which are not needed again: a row holds 400 KB, and every epoch that replays a batch adds its own.
 
-        Condition: this epoch's row, and exactly the readers that `row` has. If it fails, somebody registered meanwhile and nothing is dropped.
+        Condition: this epoch's row, and exactly the readers that `row` has. If it fails, somebody has registered since, and nothing is dropped.
 
         Returns:
             The row without them, or as it was.
@@ -213,7 +213,7 @@ class BatchSteps:
         """Moves every shard past `batch` with one write, which also makes its pending dead letters final.
 
         Args:
-            epoch: who commits.
+            epoch: the epoch that commits.
             batch: its number.
             letters: what the row is to name as final and unpublished, that of earlier batches included. Empty: it names none, and is to name none.
             filled: the last batch up to this one that contained shards; None: not known.

@@ -1,6 +1,6 @@
 """Gives up what retention took of an open batch: its range shrinks (docs/protocol.md, "Retention").
 
-Nothing does this by itself: a person has named the batch.
+It never happens automatically: a person has named the batch.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 
-# A holder is silent by its own clock one lease after its last beat; clocks run at the same rate within 1 %, and it looks at its own 40 times a lease.
+# A holder is silent by its own clock one lease after its last beat. Clocks run at the same rate within 1 %, and it looks at its own 40 times a lease.
 MARGIN = 1.05
 
 

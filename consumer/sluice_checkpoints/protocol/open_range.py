@@ -20,7 +20,7 @@ def rewrite(store: CheckpointStore, epoch: Epoch, change: Change, put: Mapping[P
 
     Args:
         store: the checkpoint table.
-        epoch: who writes.
+        epoch: the writer.
         change: the row as it was looked at, and as it is to be.
         put: what is written beside `first`, `records` and `bytes`.
         remove: what is taken out.

@@ -1,6 +1,6 @@
 """The rows' part in dead letters that wait for the commit of their batch (docs/protocol.md, "Letters are final with their batch").
 
-A commit names the letters of its batch in the consumer row (`BatchSteps.commit`). Letters that have no folder wait in the row `letters`.
+A commit names the dead letters of its batch in the consumer row (`BatchSteps.commit`). Dead letters that have no folder wait in the row `letters`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def published(store: CheckpointStore, epoch: Epoch, seen: Sequence[str], left: S
 
 
 def held(store: CheckpointStore) -> dict[str, str]:
-    """The row `letters`: texts of pending letters, by name."""
+    """The row `letters`: texts of pending dead letters, by name."""
     item = store.table.get(LETTERS) or {}
     return dict(item.get("pending", {}))
 

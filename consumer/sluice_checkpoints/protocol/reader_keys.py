@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def reader_key(generation: int, task: str) -> str:
-    """The key of a task, or of what reads in its place, in the epoch of this generation."""
+    """The key of a task, or of what reads instead of it, in the epoch of this generation."""
     return f"{generation}.{task}"
 
 

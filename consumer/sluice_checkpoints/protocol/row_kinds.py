@@ -38,7 +38,7 @@ class RowKind:
         key: the row's key; where it ends in `/`, what the keys of such rows begin with.
         types: every attribute that it may have, but for its key.
         read: reads the row; it raises AttributeError, KeyError, ProtocolViolation, Refused or TypeError where that is not possible.
-        comes_first: it may stand in a table that no consumer and no migration has claimed yet.
+        comes_first: it may exist in a table that no consumer and no migration has claimed yet.
     """
 
     key: str

@@ -178,8 +178,8 @@ class ShardRow:
         note: a possible loss of data that the reader saw; for people.
         excluded: user records of the range that went to the dead letters; they are not among `records`.
         letter: where the pending dead letter of the excluded record is; None: it was sent for good, or nothing was excluded.
-        iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
-            left it, for a writer that moves `end` without knowing of it moves `batch`, too.
+        iterator: a shard iterator that continues at `end`, if the range left one. It is only a hint, and good for five minutes. It is stored with
+            the batch that left it: a writer that moves `end` without knowing of it moves `batch` as well.
     """
 
     id: str

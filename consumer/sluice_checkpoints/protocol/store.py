@@ -1,6 +1,6 @@
 """The conditional writes of the protocol: one function a step, its condition in sight (docs/protocol.md).
 
-Every function says who may win it. Losing is an answer where the caller goes on (`None`, `False`, `Replay`), and an exception where it must stop.
+Every function says who may win it. Losing is an answer where the caller continues (`None`, `False`, `Replay`), and an exception where it must stop.
 Nothing here reads a clock or deletes a row.
 """
 
@@ -91,7 +91,7 @@ class CheckpointStore(BatchSteps):
         Condition: nothing moved since `seen`, its owner neither, and the table is ACTIVE. A lost reply is recognised by the token.
 
         Returns:
-            The row as taken, or None: somebody beat, took or exported meanwhile.
+            The row as taken, or None: somebody beat, took or exported in between.
         """
         taken = replace(
             wanted,

@@ -149,7 +149,7 @@ def _millis(moment: datetime) -> int:
 
 
 def _date(reply: Mapping[str, Any]) -> int:
-    """The service's clock; a service that tells none is not one whose shards can be pinned to a time."""
+    """The service's clock; shards of a service that sends none cannot be pinned to a time."""
     header = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
     if header is None:
         raise Refused("ListShards came without a Date header: an emulator or proxy in between drops it")

@@ -39,7 +39,7 @@ class StreamIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard as ListShards tells it.
+    """A shard as ListShards returns it.
 
     Attributes:
         parents: ParentShardId, then AdjacentParentShardId; none, one (after a split) or two (after a merge). They may have expired.
@@ -103,10 +103,10 @@ class StreamCatalog(Protocol):
 
 
 class PositionCatalog(StreamCatalog, Protocol):
-    """A catalog that can also tell which sequence numbers belong to its stream."""
+    """A catalog that also finds out which sequence numbers belong to its stream."""
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """The places whose number Kinesis does not accept for their shard, with its reason (GetShardIterator, AFTER_SEQUENCE_NUMBER).
+        """The positions whose number Kinesis does not accept for their shard, with its reason (GetShardIterator, AFTER_SEQUENCE_NUMBER).
 
         A number that retention has passed is accepted. A shard that expired after it was listed is left out.
 
@@ -118,7 +118,7 @@ class PositionCatalog(StreamCatalog, Protocol):
 
 
 class PassedRecords(Protocol):
-    """Tells which records are gone."""
+    """Finds out which records are gone."""
 
     def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
         """Those of these records that are certainly no longer in their shards.

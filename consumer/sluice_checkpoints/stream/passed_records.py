@@ -1,4 +1,4 @@
-"""Is a record still in its shard? One that retention has passed cannot be read again, so a place inside it is the place behind it."""
+"""Is a record still in its shard? One that retention has passed cannot be read again, so a position inside it equals the position behind it."""
 
 from __future__ import annotations
 

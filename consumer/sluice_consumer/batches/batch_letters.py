@@ -19,10 +19,10 @@ Letters = tuple[DeadLetter, ...]
 
 
 class LetterStore(Protocol):
-    """Where letters go. An *entry* is how a row names pending letters."""
+    """Where dead letters go. An *entry* is how a row names pending dead letters."""
 
     def hold(self, name: PendingName, letters: Letters) -> str | None:
-        """Keeps letters as pending; returns once they are stored for good. Held again under its name, it is the same.
+        """Keeps dead letters as pending; returns once they are stored for good. Held again under its name, it is the same.
 
         Returns:
             Their entry. None: they cannot be held back, and were sent for good.
@@ -34,16 +34,16 @@ class LetterStore(Protocol):
         ...
 
     def publish(self, entry: str) -> bool:
-        """Makes pending letters final; returns once that is so for good. Published again they are the same. False: the entry is another store's."""
+        """Makes pending dead letters final for good. Published again they are the same. False: the entry is another store's."""
         ...
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """Deletes pending letters, and returns those that are gone; the others are there for certain."""
+        """Deletes pending dead letters, and returns those that are gone; the others are there for certain."""
         ...
 
 
 class BatchLetters:
-    """Letters of one epoch. Implements `pipelines.Rejections`."""
+    """Dead letters of one epoch. Implements `pipelines.Rejections`."""
 
     def __init__(self, store: LetterStore, generation: int) -> None:
         """Reads what earlier epochs left."""
@@ -57,7 +57,7 @@ class BatchLetters:
         self._issue = []
 
     def reject(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps what `process` rejects. A record that this issue, or an earlier one, has rejected stays the letter that it is.
+        """Keeps what `process` rejects. A record that this issue, or an earlier one, has rejected stays the dead letter that it is.
 
         Raises:
             What storing raises.
@@ -82,11 +82,11 @@ class BatchLetters:
         return frozenset(letter.place for name, letters in self._held.values() for letter in letters if name.batch == batch and name.kind == REJECTED)
 
     def exclude(self, letter: DeadLetter) -> str | None:
-        """Keeps the letter of a record that is about to be excluded; its entry, None: it was sent for good."""
+        """Keeps the dead letter of a record that is about to be excluded; its entry, None: it was sent for good."""
         return self._hold(letter.batch, EXCLUDED, (letter,))
 
     def final(self, batch: int, rows: Sequence[ShardRow]) -> tuple[str, ...]:
-        """The entries that the commit of a batch makes final: letters of what it contains, and of what was excluded from it.
+        """The entries that the commit of a batch makes final: dead letters of what it contains, and of what was excluded from it.
 
         A batch that was shortened lets records go that an earlier issue had rejected. They come again under the next number, and stay rejected:
         a sink that stores in parts may have a position behind them.

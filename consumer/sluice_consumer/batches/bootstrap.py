@@ -62,7 +62,7 @@ def _t0(seed: Seed) -> int:
 def before_the_oldest(seed: Seed, start: StartConfig) -> str | None:
     """What to say of a start at a time whose records have expired already; None: they have not. Reading begins at the oldest record then.
 
-    The time itself would look as if records had expired that the consumer was owed. A stream that is younger than its retention has kept all of them.
+    The time itself would look as if records had expired that the consumer was owed. A stream that is newer than its retention has kept all of them.
 
     Raises:
         Refused: see `StartConfig.millis`.
@@ -120,7 +120,7 @@ def finish(store: CheckpointStore, consumer: ConsumerRow, epoch: Epoch) -> Consu
     """Puts every shard row of the plan that is not there, then says so. Needs the lease; may be repeated by any later epoch.
 
     Raises:
-        Fenced: the lease was lost meanwhile.
+        Fenced: the lease was lost in between.
     """
     if consumer.bootstrapped:
         return consumer

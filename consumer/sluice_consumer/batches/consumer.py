@@ -82,7 +82,7 @@ def notes(rows: Iterable[ShardRow]) -> tuple[str, ...]:
 def waits(before: ShardRow, after: ShardRow) -> int:
     """How many reads of a bound range waited since `before`.
 
-    Every further read registers. The first of a task adds its name to the readers and goes on at once; a later one finds the name, and waits. So
+    Every further read registers. The first of a task adds its name to the readers and continues at once; a later one finds the name, and waits. So
     those that waited are the registrations that added no name. (A registration whose reply was lost, and that was sent again, counts once more.)
     """
     if not after.readers:
@@ -118,7 +118,8 @@ class Consumer:
         view: what the next batch is planned from.
         identity: the stream when it was last asked; `row`: the consumer row at the take-over. None before `begin`.
         listed_millis: the service's time of the last audit, in whole seconds.
-        letters: dead letters of the open batch; None: none are kept. unpublished: entries of letters that are final, and not known to be published.
+        letters: dead letters of the open batch; None: none are kept. unpublished: entries of dead letters that are final, and not known to be
+            published.
     """
 
     def __init__(self, store: CheckpointStore, catalog: StreamCatalog, epoch: Epoch, phase: Callable[[str], None] = lambda _: None) -> None:
@@ -256,10 +257,10 @@ class Consumer:
         return replace(plan, without=self.letters.rejected(plan.number))
 
     def publish(self) -> None:
-        """Publishes the letters of committed batches, and deletes what else was pending of them. To be repeated until it returns.
+        """Publishes the dead letters of committed batches, and deletes what else was pending of them. To be repeated until it returns.
 
         Raises:
-            Fenced: a later epoch took over. Else what the store of letters raises.
+            Fenced: a later epoch took over. Else what the store of dead letters raises.
         """
         if self.letters is None:
             return

@@ -75,7 +75,7 @@ class Refreshing:
 
     Attributes:
         group: about so many in each; fewer shards are one group.
-        groups: the most there are: the time that is asked for goes on with each audit only, 30 times an hour.
+        groups: the most there are: the time that is asked for advances with each audit only, 30 times an hour.
         most: so many shards a batch at most, those first that were read longest ago.
     """
 
@@ -92,7 +92,7 @@ class BatchPlan:
     """One micro-batch: its number, the rows that take part, and whether it was issued before.
 
     `limit`: the most user records of a shard, where those are fewer than usual; a Kinesis record is taken whole. `without`: records that an earlier
-    issue has rejected, by shard, sequence number and place in an aggregate: they are read, and `process` does not see them.
+    issue has rejected, by shard, sequence number and index in an aggregate: they are read, and `process` does not see them.
     """
 
     number: int

@@ -32,7 +32,7 @@ THREADS = 16
 
 
 class DataLost(Refused):
-    """The open batch can no longer be read as it was bound. The message says what is lost, and how to go on without it."""
+    """The open batch can no longer be read as it was bound. The message says what is lost, and how to continue without it."""
 
 
 class Replays(Protocol):
@@ -47,7 +47,7 @@ class Replays(Protocol):
 
 
 def used(row: ShardRow, retention_millis: int, now_millis: int, created_millis: int = 0) -> float:
-    """The part of the retention that has passed since the time up to which a shard was read, or from which it is to be read; 0 if there is none.
+    """The part of the retention that has passed since the time up to which a shard was read, or will be read. 0 if there is none.
 
     At 1 whatever is unread begins to expire. It grows while nothing is read, whatever the reason, which `behind` of the last range does not.
     `created_millis` is the stream's creation: no record is older.
@@ -78,7 +78,7 @@ def behind(view: TableView, now_millis: int, created_millis: int) -> int | None:
 class ServiceTime:
     """The time by the service's clock, as `readTo` and positions have it. The driver's own clock may be an hour off.
 
-    It goes on from each listing of the shards by the monotonic clock. A listing counts from when it is first seen here, so this time may be late by
+    It advances from each listing of the shards by the monotonic clock. A listing counts from when it is first seen here, so this time may be late by
     until it is asked.
     """
 

@@ -21,7 +21,7 @@ class CheckOutcome(StrEnum):
     """What came of a check.
 
     OK, WARNING: a consumer may start. UNDECIDED: what is asked only shows when Spark runs. NO_ANSWER: a service did not answer, and may later.
-    FAILED: a person has to act. NOT_REACHED: an earlier check failed, or had no answer.
+    FAILED: you have to act. NOT_REACHED: an earlier check failed, or had no answer.
     """
 
     OK = "ok"

@@ -50,7 +50,7 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
 def before_start(path: Path, environment: Mapping[str, str]) -> tuple[Config, dict[str, str]]:
     """The configuration, once nothing speaks against a start with it, and what the driver's environment needs beside this process'.
 
-    A service that does not answer is said at once, and the start goes on: its own calls are made again for a minute.
+    A service that does not answer is reported at once, and the start continues: its own calls are made again for a minute.
 
     Args:
         path: of the configuration file.

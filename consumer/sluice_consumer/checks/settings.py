@@ -45,7 +45,7 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
 
 
 def _functions(pipeline: PipelineConfig) -> dict[str, str]:
-    """By field: the entrypoint, and what a built-in sink is told to call."""
+    """By field: the entrypoint, and what a built-in sink is to call."""
     if not (pipeline.args and pipeline.entrypoint.startswith(OURS)):
         return {ENTRYPOINT: pipeline.entrypoint}
     from sluice_consumer.sinks.options import FUNCTION  # noqa: PLC0415 - PySpark comes with it

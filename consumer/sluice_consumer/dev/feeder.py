@@ -27,7 +27,7 @@ class Feeder:
         threading.Thread(target=self.feed, args=(file,), name="feeder", daemon=True).start()
 
     def feed(self, file: Path | None) -> None:
-        """Feeds here, until the source ends or fails; either is told, and nothing is raised."""
+        """Feeds here, until the source ends or fails; either is printed, and nothing is raised."""
         source = os.open(file, os.O_RDONLY) if file else 0
         try:
             for found in lines(source, lambda: self._goes_on(source, file)):

@@ -24,17 +24,26 @@ PLAIN = (  # tag, pattern, first characters; the first that fits counts
 TRUE = {"y", "yes", "true", "on"}
 LARGEST, SMALLEST = 2**64, -(2**63)
 SPECIAL = ("inf", "nan")
+# Aliases are copied when the values become JSON. kubectl bounds the part of all values that may be copies, and so does this: go-yaml, decode.go.
+FEW_ALIASES, FEW_VALUES = 100, 1000  # up to here any part
+SMALL, LARGE = 400_000, 4_000_000  # values: up to the first 99 % may be copies, from the second on 10 %
+LONGEST = 3 * 1024 * 1024  # characters of copied texts: the API server takes no larger request
 
 
 class _Loader(yaml.SafeLoader):
     """With the rules above alone."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """See PyYAML. Merge keys are written out there, so copies are counted before."""
+        refuse_many_copies(node)
+        return super().construct_document(node)
 
 
 def documents(text: str) -> list[Any]:
     """The documents of a file, as values that JSON has.
 
     Raises:
-        ValueError: a value that JSON does not have, such as infinity or bytes; or nested too deeply.
+        ValueError: a value that JSON does not have, such as infinity or bytes, or it is nested too deeply, or aliases repeat too much.
         yaml.YAMLError: not YAML.
     """
     try:
@@ -48,6 +57,37 @@ def _read(text: str) -> list[Any]:
         with contextlib.suppress(json.JSONDecodeError):  # YAML in braces
             return [json.loads(text)]
     return list(yaml.load_all(text, _Loader))
+
+
+def refuse_many_copies(document: yaml.Node) -> None:
+    """Walks over a document as it will be written out, each alias as a copy of what it names. It ends early, because copies are bounded.
+
+    Raises:
+        ValueError: there are too many copies, or too long ones. It has the line of one of them.
+    """
+    seen = set[int]()
+    values = copies = length = 0
+    waiting = [(document, False)]
+    while waiting:
+        node, copied = waiting.pop()
+        copied = copied or id(node) in seen
+        seen.add(id(node))
+        values, copies, length = values + 1, copies + copied, length + (copied and len(node.value))
+        if length > LONGEST or (copies > FEW_ALIASES and values > FEW_VALUES and copies / values > _part(values)):
+            line = node.start_mark.line + 1
+            raise ValueError(f"aliases copy line {line} and others too often: {copies} of {values} values so far are copies; use fewer aliases")
+        waiting += [(child, copied) for child in reversed(_children(node))]
+
+
+def _part(values: int) -> float:
+    """The part of so many values that may be copies."""
+    return 0.99 - 0.89 * min(max((values - SMALL) / (LARGE - SMALL), 0), 1)
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 def _truth(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bool:

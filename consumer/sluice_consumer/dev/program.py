@@ -18,7 +18,7 @@ from sluice_consumer.dev.emulator import REGION
 from sluice_consumer.dev.session import DevOptions, DevSession
 
 TABLE = "dev-sluice"
-LEASE_SECONDS = 10.0  # waited out after an error of the user's
+LEASE_SECONDS = 10.0  # a task of a run that failed may work for so long
 INTERVAL_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""The user's modules: those in the folder of the pipeline's module. When one of them is saved, all are imported anew."""
+"""The user's modules: those in the folder of the pipeline's module. When one of them is saved, all are imported again."""
 
 from __future__ import annotations
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer import config as configs
 from sluice_consumer import embedded
 from sluice_consumer.config import Config
@@ -30,6 +32,7 @@ from sluice_consumer.dev.reload import UserModules
 from sluice_consumer.kinesis.codec import ENCODING
 from sluice_consumer.process import entrypoint_check, last_words, spark_start
 from sluice_consumer.process.ending import java_words
+from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
 from sluice_consumer.spark import features, spark_logs
@@ -37,6 +40,7 @@ from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.local_session import session_with
 
 MASTER, LOOPBACK = "local[2]", "127.0.0.1,localhost"
+RELEASE_SECONDS = 0.5  # from one look at the tasks of a run that failed to the next
 
 
 @dataclass(frozen=True)
@@ -140,17 +144,27 @@ class DevSession:
 
     def _once(self, spark: SparkSession, config: Config, modules: UserModules) -> None:
         """Until a file is saved. What fails is shown, and waits for the next one."""
+        end = LeaseRelease()
         try:
             load(config.pipeline.entrypoint)
             modules.send_by_value()
             self._say(f"running {config.pipeline.entrypoint}")
-            embedded.run(spark, config, drain=self._drain, tell=self._say)
+            embedded.run_leaving(spark, config, self._drain, self._say, end)
         except embedded.LeaseLost as error:  # this machine was too busy to beat
             self._say(f"{error}; running it again")
         except Exception as error:  # noqa: BLE001 - the user's, and to be shown
             self._show(error)
             self._say("waiting until you save a file; then the batch comes again, with the same content")
-            self._changed.wait()
+            self._wait_for_a_change(end)
+
+    def _wait_for_a_change(self, end: LeaseRelease) -> None:
+        """Releases the lease first, so that the next run need not wait for it. A save in this time is not lost."""
+        patience = 2 * self._config.lease_duration_seconds  # a job that never ends keeps the lease, and the next run waits it out
+        until = time.monotonic() + patience
+        with contextlib.suppress(SluiceError):  # the emulator does not answer, and the next run waits the lease out
+            while not end.release() and time.monotonic() < until and not self._over.wait(RELEASE_SECONDS):
+                pass
+        self._changed.wait()
 
     def _show(self, error: Exception) -> None:
         """The exception, and the lines of the user's code that raised it."""

@@ -1,7 +1,8 @@
 """Arrow arrays made of buffers.
 
-pyarrow's own ways from Python's and numpy's values (`array`, `scalar`, `repeat`, `to_numpy`) import pandas wherever it is installed: the better part
-of a second of a worker's first task, and as many objects again for PySpark's garbage collection after every task. These do not.
+pyarrow's own ways from Python's and numpy's values (`array`, `scalar`, `repeat`, `to_numpy`) import pandas wherever it is installed. That takes the
+better part of a second of a worker's first task. It leaves as many objects again for PySpark's garbage collection after every task. These functions
+do not.
 """
 
 from __future__ import annotations

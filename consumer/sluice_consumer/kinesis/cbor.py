@@ -111,7 +111,7 @@ def columns(records: Any) -> RecordColumns:
 def millis(value: Any) -> int:
     """Epoch milliseconds of a point in time as Kinesis may send it: milliseconds, or seconds with a fraction; tagged (1) or not.
 
-    The Java SDK tags *milliseconds* with 1, for which RFC 8949 (3.4.2) has seconds; the size of the number tells them apart.
+    The Java SDK tags *milliseconds* with 1, for which RFC 8949 (3.4.2) has seconds; the size of the number distinguishes them.
 
     Raises:
         TypeError: it is no time.

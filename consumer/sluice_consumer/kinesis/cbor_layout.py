@@ -1,7 +1,7 @@
 """The byte layout of the records of a CBOR reply, derived from the first of them. Pure.
 
-A record is a map of text keys. Only payload and partition key differ in length from record to record; all else is a *segment* of known length between
-them, of whose bytes most are the same in every record.
+A record is a map of text keys. Only payload and partition key differ in length from record to record. All else is a *segment* of known length between
+them, most of whose bytes are the same in every record.
 
 A record, from left to right (`=` the same in every record, `~` of one length, `.` of varying length)::
 
@@ -9,7 +9,7 @@ A record, from left to right (`=` the same in every record, `~` of one length, `
     ===  ==============  ~~~~~~~~~  ===========================  ~~~~~~~  ====  ................  ============  ............  ===
     |----------------------- segment before Data -----------------------------|                   |- before -|                |-|
 
-Known: maps of definite or indefinite length with the same keys in the same order, whose values are text or bytes of definite length, or a time of
+Known are maps of definite or indefinite length with the same keys in the same order. Their values are text or bytes of definite length, or a time of
 eight bytes (integer or double, tagged 1 or not).
 """
 
@@ -33,8 +33,8 @@ class FixedSegment:
     """Bytes of known length, and the value of varying length behind them.
 
     Attributes:
-        same, mask: the last of its bytes and, so that they come to a multiple of eight, some that stand before it; only where `mask` has ones
-            are they the same in every record.
+        same, mask: the last of its bytes and, to make them a multiple of eight, some that come before it. Only where `mask` has ones are they the
+            same in every record.
         fixed: values of one length inside: their offsets and lengths.
         varying: name of the value behind it; "": the record ends.
     """

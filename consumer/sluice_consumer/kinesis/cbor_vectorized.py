@@ -1,9 +1,9 @@
 """Decodes the records of a long CBOR reply at once: a few hundred cursors walk from record to record side by side, in numpy.
 
-A CBOR item says its length in front, so one record is found only after the one before it: in Python a loop, the dearest part of a task. So cursors
-start at places that *look* like the beginning of a record, spread over the reply, and each walks until it meets the start of the next one. Looks may
-deceive, a payload can hold any bytes. Hence nothing is believed until every byte that is not a value was compared with the first record's
-(`cbor_layout`), and every record ends where the next begins; whatever is otherwise, and every form that is not known, is left to the library.
+A CBOR item begins with its length, so one record is found only after the previous one. In Python that is a loop, the dearest part of a task. So
+cursors start at offsets that *look* like the beginning of a record, spread over the reply, and each walks until it meets the start of the next one.
+Looks may deceive, because a payload can hold any bytes. Hence nothing is believed until every byte that is not a value was compared with the first
+record's (`cbor_layout`), and every record ends where the next begins. Everything else, and every form that is not known, is left to the library.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROWS = 512  # whose segments are compared at once: they fit into the nearest cac
 STRIDE = 12  # records from cursor to cursor: fewer steps against fewer searches (measured: flat from 8 to 24)
 MILLIS_FROM = 10**11  # as in `cbor`
 TIMES_END = 2**52  # exact as integer and as double; milliseconds of the year 144,683
-# By the first byte of a string: how long its head is, and in the eight bytes that begin with it, by how many bits its length is shifted, and of how
-# many bits it is.
+# By the first byte of a string: how long its head is. In the eight bytes that begin with it, by how many bits its length is shifted, and of how many
+# bits it is.
 LOW = [byte & 31 for byte in range(256)]
 HEAD = np.array(HEADS, dtype=np.int64)
 SHIFT = np.array([{24: 48, 25: 40, 26: 24}.get(low, 56) for low in LOW], dtype=np.int64)
@@ -109,9 +109,9 @@ class _Page:
         return _in_order(found, len(limits))
 
     def _step(self, at: Places) -> Places:
-        """Of the records that begin at these places, if they are records, a column each.
+        """Of the records that begin at these offsets, if they are records, a column each.
 
-        Rows: where it begins; of each value of varying length where it is, its length and the first byte of its head; where the record ends.
+        Rows are where it begins, then for each value of varying length where it is, its length and the first byte of its head, then where it ends.
         """
         rows = [at]
         for segment in self._layout.segments:
@@ -143,7 +143,7 @@ class _Page:
         return Spans(starts, ends)
 
     def _same(self, at: Places, segment: FixedSegment) -> bool:
-        """Whether a segment of the layout begins at all of the places: eight bytes at a time, some hundreds of places at once."""
+        """Whether a segment of the layout begins at all of the offsets: eight bytes at a time, some hundreds of offsets at once."""
         width = len(segment.same)
         if not width:
             return True

@@ -23,7 +23,7 @@ class IteratorExpired(SluiceError):
 
 
 class ShardNotFound(SluiceError):
-    """The service knows no such shard, or no such stream. Not an end: a complete ListShards tells which (docs/protocol.md, "Shards come and go")."""
+    """The service knows no such shard, or no such stream. Not an end: a complete ListShards shows which (docs/protocol.md, "Shards come and go")."""
 
 
 class RecordColumns(Protocol):
@@ -130,7 +130,7 @@ class KinesisClient(Protocol):
     """
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
-        """An iterator that goes on at `position`; valid for five minutes. For AFTER with a `sub` it starts **at** that record.
+        """An iterator that continues at `position`; valid for five minutes. For AFTER with a `sub` it starts **at** that record.
 
         Raises:
             ShardNotFound: no such shard or stream.

@@ -78,7 +78,7 @@ def cut(body: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64])
     """Arrow binary: body[start:end] for each pair; pairs are in order and do not overlap.
 
     The pairs and the gaps between them are one array over `body` itself, of which every other element is taken: one pass in C++. Arrow makes room for
-    as many elements of mean length as it is asked for, and gaps are short: without the empty ones at the end it would make room, and copy, twice.
+    as many elements of mean length as it is asked for, and gaps are short. Without the empty ones at the end it would make room, and copy, twice.
     """
     count = len(starts)
     if not count:

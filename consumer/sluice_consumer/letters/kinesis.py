@@ -17,7 +17,7 @@ USUAL_KIB = 1024  # of a stream whose service does not say (emulators): the limi
 
 
 class KinesisLetters:
-    """A stream of letters. A letter that is written again is another record, of the same partition key."""
+    """A stream of dead letters. A dead letter that is written again is another record, of the same partition key."""
 
     def __init__(self, stream: str, consumed: StreamConfig, identity: StreamIdentity, patience: Patience | None = None) -> None:
         """`stream`: name or ARN; a name is one of the consumed stream's region and endpoint.
@@ -35,7 +35,7 @@ class KinesisLetters:
         """See `DeadLetters`.
 
         Raises:
-            Refused: the letter is too large, or the stream is gone. SinkUnavailable: Kinesis did not take it.
+            Refused: the dead letter is too large, or the stream is gone. SinkUnavailable: Kinesis did not take it.
         """
         self.check(letter)
         key, data = _record(letter)
@@ -45,7 +45,7 @@ class KinesisLetters:
         """See `Queue`.
 
         Raises:
-            Refused: the letter is too large. SinkUnavailable: Kinesis did not say what it takes.
+            Refused: the dead letter is too large. SinkUnavailable: Kinesis did not say what it takes.
         """
         self._most = self._most or self._asked(self._service)
         self._service.fitting(letter, sum(map(len, _record(letter))), self._most)

@@ -20,7 +20,7 @@ from sluice_consumer.sinks.edge import SinkUnavailable
 
 log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 10
-CHECK_SECONDS = 10.0  # of patience when the driver starts: an outage of the letters' service keeps no consumer from working
+CHECK_SECONDS = 10.0  # of patience when the driver starts: an outage of that service keeps no consumer from working
 # API references of SendMessage and GetQueueAttributes, and errors that are common to all services.
 TRANSIENT = KINESIS_TRANSIENT | {
     "InternalError",
@@ -123,5 +123,5 @@ def client(service: str, region: str, endpoint: str | None) -> Any:
 
 
 def document(letter: DeadLetter) -> str:
-    """A letter's JSON on one line, in ASCII: SQS takes not every character."""
+    """A dead letter's JSON on one line, in ASCII: SQS takes not every character."""
     return json.dumps(letter.document(), separators=(",", ":"))

@@ -17,14 +17,14 @@ FIFO = ".fifo"
 OF_AWS = re.compile(r"\.amazonaws\.com(\.cn)?$")
 LEGACY = {"queue.amazonaws.com": "us-east-1"}  # a host without a region
 REGION = re.compile(r"(?:^|\.)(?:sqs|sqs-fips)\.([a-z0-9-]+)\.|^([a-z0-9-]+)\.queue\.")
-ATTRIBUTES = {"consumer": "consumer", "stream": "stream", "shardId": "shard"}  # of a message, to filter by: fields of a letter
+ATTRIBUTES = {"consumer": "consumer", "stream": "stream", "shardId": "shard"}  # of a message, to filter by: fields of a dead letter
 
 
 class SqsLetters:
-    """A queue of letters. In a FIFO queue a letter that is written again within five minutes is the same message."""
+    """A queue of dead letters. In a FIFO queue a dead letter that is written again within five minutes is the same message."""
 
     def __init__(self, queue: str, region: str, patience: Patience | None = None) -> None:
-        """`queue`: its URL; `region`: where a URL names none.
+        """`queue` is its URL, and `region` counts if the URL names none.
 
         Raises:
             Refused: there is no such queue, or the driver's account may not use it.
@@ -37,7 +37,7 @@ class SqsLetters:
         """See `DeadLetters`.
 
         Raises:
-            Refused: the letter is too large, or the queue is gone. SinkUnavailable: SQS did not take it.
+            Refused: the dead letter is too large, or the queue is gone. SinkUnavailable: SQS did not take it.
         """
         self.check(letter)
         self._service.call("SendMessage", "send_message", request(self._service.place, letter))
@@ -46,14 +46,14 @@ class SqsLetters:
         """See `Queue`.
 
         Raises:
-            Refused: the letter is too large. SinkUnavailable: SQS did not say what it takes.
+            Refused: the dead letter is too large. SinkUnavailable: SQS did not say what it takes.
         """
         self._most = self._most or _most(self._service)
         self._service.fitting(letter, _size(request(self._service.place, letter)), self._most)
 
 
 def request(queue: str, letter: DeadLetter) -> dict[str, Any]:
-    """What SendMessage gets. The group of a FIFO queue is the record's shard, so its letters stay in order."""
+    """What SendMessage gets. The group of a FIFO queue is the record's shard, so its dead letters stay in order."""
     attributes = {name: {"DataType": "String", "StringValue": getattr(letter, key)} for name, key in ATTRIBUTES.items()}
     message = {"QueueUrl": queue, "MessageBody": document(letter), "MessageAttributes": attributes}
     if not queue.endswith(FIFO):

@@ -38,7 +38,7 @@ class LetterNotWritten(SluiceError):
 
 
 class NamedFailures:
-    """A store of letters whose failures have a name. Implements `LetterStore`."""
+    """A store of dead letters whose failures have a name. Implements `LetterStore`."""
 
     def __init__(self, store: LetterStore) -> None:
         self._store = store
@@ -85,7 +85,7 @@ def _named(what: str) -> Iterator[None]:
 
 
 class FileLetters:
-    """A folder of letters on S3, HDFS or a disk."""
+    """A folder of dead letters on S3, HDFS or a disk."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         """Makes nothing yet.
@@ -107,7 +107,7 @@ class FileLetters:
 
 
 class FolderLetters(FileLetters):
-    """The same with the pending letters of one consumer; their entries are paths of files. Implements `LetterStore`.
+    """The same with the pending dead letters of one consumer; their entries are paths of files. Implements `LetterStore`.
 
     Every method raises SinkUnavailable where the store does not answer, and Refused where it never will.
     """
@@ -158,15 +158,15 @@ class FolderLetters(FileLetters):
 
 
 class Queue(DeadLetters, Protocol):
-    """A queue or stream of letters."""
+    """A queue or stream of dead letters."""
 
     def check(self, letter: DeadLetter) -> None:
-        """Refuses a letter that it would not take."""
+        """Refuses a dead letter that it would not take."""
         ...
 
 
 class TableLetters:
-    """Letters for a queue or stream; they wait in the row `letters` of the checkpoint table. Implements `LetterStore`.
+    """Dead letters for a queue or stream; they wait in the row `letters` of the checkpoint table. Implements `LetterStore`.
 
     What finds no room there is sent at once.
     """
@@ -179,7 +179,7 @@ class TableLetters:
         """See `LetterStore`.
 
         Raises:
-            Refused: a letter is too large. Fenced: a later epoch took over. SinkUnavailable: the queue did not take what finds no room.
+            Refused: a dead letter is too large. Fenced: a later epoch took over. SinkUnavailable: the queue did not take what finds no room.
         """
         for letter in letters:
             self._queue.check(letter)
@@ -212,7 +212,7 @@ class TableLetters:
 
 
 def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig | None) -> None:
-    """Refuses to begin where nobody would know what the open batch is issued without: letters of it wait for another queue, or in another folder.
+    """Refuses to begin if dead letters of the open batch wait for another queue or in another folder: nobody would know what to leave out.
 
     Args:
         store: read after the lease was taken.
@@ -254,7 +254,7 @@ def store_of(engine: SparkEngine, where: DeadLetterConfig, consumer: Consumer) -
     """The store that `onError.deadLetter` names, for one epoch.
 
     Raises:
-        Refused: the file system cannot keep letters; the queue or stream does not exist, or is denied.
+        Refused: the file system cannot keep dead letters; the queue or stream does not exist, or is denied.
     """
     return NamedFailures(_store(engine, where, consumer))
 

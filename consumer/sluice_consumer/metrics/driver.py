@@ -1,7 +1,7 @@
 """The driver's metrics: what each is called (the table of docs/metrics.md), and the figures that events move.
 
-Nothing decides by a metric. They are served by the driver, which knows the figures, and not by the supervisor: that process keeps the lease, and
-a scraper that is slow, frequent or malicious must not delay its heartbeats. A port that is taken is a warning.
+Nothing decides by a metric. The driver serves them, because it knows the figures. The supervisor keeps the lease, and a scraper that is slow,
+frequent or malicious must not delay its heartbeats. A port that is taken is a warning.
 """
 
 from __future__ import annotations

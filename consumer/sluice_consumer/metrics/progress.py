@@ -55,7 +55,7 @@ class BatchProgress:
 
     @property
     def warnings(self) -> tuple[DriverWarning, ...]:
-        """The last ones, and those whose cause goes on."""
+        """The last ones, and those whose cause continues."""
         return *self._warnings, *filter(None, (self.near, self.isolating, self.lasting))
 
     def onto(self, report: DriverReport) -> DriverReport:

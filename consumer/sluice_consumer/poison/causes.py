@@ -23,7 +23,7 @@ class RaisedLink:
     Attributes:
         kinds: its class and those above it, with their modules: `builtins.KeyError`, `builtins.LookupError`.
         codes: what it carries as a field, `kind:code`: `aws:SlowDown`, `sql:40001`, `http:503`, `errno:ENOSPC`.
-        implied: it was only being handled when the one before was raised; it need not be its cause.
+        implied: it was only being handled when the previous one was raised, and need not be its cause.
     """
 
     kinds: tuple[str, ...]
@@ -49,7 +49,7 @@ class Raised:
 
 
 def is_own(raised: Raised) -> bool:
-    """Whether it comes from reading the batch, its letters or a sink of ours, or from a mistake in Sluice: it is no failure of the user's code."""
+    """Whether reading the batch, its dead letters, a sink of ours or a mistake in Sluice raised it, and not the user's code."""
     return raised.ours or any(kind.startswith(known.OWN) for thrown in raised.chain for kind in thrown.kinds)
 
 

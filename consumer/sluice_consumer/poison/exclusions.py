@@ -56,7 +56,7 @@ class Exclusions:
             Which record it was.
 
         Raises:
-            TooMuchPoison: the limit is reached. Fenced, ProtocolViolation, or what reading the stream or writing a letter raises.
+            TooMuchPoison: the limit is reached. Fenced, ProtocolViolation, or what reading the stream or writing a dead letter raises.
         """
         counted = self._counted(row)
         letter = self._letter(row, attempts, told)

@@ -136,7 +136,7 @@ class Isolator:
         self._take(plan, rows, failure)
 
     def _settled(self, plan: BatchPlan, failure: BatchFailure, error: Exception) -> bool:
-        """Waits until no task of the batch can be working. False: the driver is to drain meanwhile."""
+        """Waits until no task of the batch can be working. False: the driver has been asked to drain."""
         ports, began = self._ports, self._ports.clock()
         if not ports.quiet():
             ports.state(f"batch {plan.number} failed ({failure.error}); it comes again when no task of it can be working")
@@ -151,7 +151,7 @@ class Isolator:
         return True
 
     def _still_working(self, plan: BatchPlan, failure: BatchFailure, waited: float) -> BatchOverdue:
-        """Notes the failure for the next driver, which goes on with the search."""
+        """Notes the failure for the next driver, which continues the search."""
         if not failure.transient:
             self.overdue(plan.number, failure.error, failure.told)
         return BatchOverdue(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 DATA, UNKNOWN, HANG, CRASH = "data", "unknown", "hang", "crash"  # kinds of failures
 ALONE = {DATA: 2, UNKNOWN: 2, HANG: 3, CRASH: 5}  # failures of a record alone before it is poison
 AGAIN = 2  # failures of a content by one error before it is shortened: a sink that has it says so when it is asked again
-WITNESSES = 2  # other shards whose records pass meanwhile, if there are so many
+WITNESSES = 2  # other shards whose records pass in that time, if there are so many
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 DAY = 86_400.0
 

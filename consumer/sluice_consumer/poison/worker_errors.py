@@ -1,8 +1,8 @@
-"""How a Python worker tells Spark what it raised: classes and codes, then the trace, bounded and in characters that can be sent.
+"""How a Python worker reports to Spark what it raised: classes and codes, then the trace, bounded and in characters that can be sent.
 
-PySpark's own way sends the trace alone, and what a record says is part of that. It sends nothing for text that has no UTF-8 form (a lone
-surrogate, which JSON allows): then the task never ends. What is told here comes *before* the trace, where no message of an exception can be.
-It may import nothing that starts a thread: workers are forked from what has imported it.
+PySpark's own way sends the trace alone, and what a record says is part of that. It sends nothing for text that has no UTF-8 form (a lone surrogate,
+which JSON allows): then the task never ends. What is sent here comes *before* the trace, where no message of an exception can be. It may import
+nothing that starts a thread: workers are forked from what has imported it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BEFORE = re.compile(
 
 @functools.cache
 def install() -> None:
-    """In a Python worker: what it raises from now on is told so. Elsewhere nothing."""
+    """In a Python worker: what it raises from now on is sent in this form. Elsewhere nothing happens."""
     for name in (WORKER, "__main__"):
         module = sys.modules.get(name)
         if module is not None and (name == WORKER or getattr(getattr(module, "__spec__", None), "name", None) == WORKER):
@@ -66,7 +66,7 @@ def header(error: BaseException) -> str:
 
 
 def parsed(text: str) -> Raised | None:
-    """What a worker told, of the words of Spark's exception; None: these are no worker's.
+    """What a worker sent, from the text of Spark's exception; None: the text is not a worker's.
 
     Of the words of a worker without this module only the first exception is believed: its line follows on lines that Python wrote.
     What comes after it may be a record's.

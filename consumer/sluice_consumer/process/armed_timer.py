@@ -1,7 +1,7 @@
 """The end of a driver by its timer outside of Python (`batch_watch`), as its supervisor sees it: an exit status of 1 without a word.
 
 Code that holds Python's lock lets no thread of the driver say why, or leave a note. So the driver marks beforehand what its timer is armed for
-(`ending.OwnWord.mark`), and its supervisor, which holds the lease, tells and notes it (docs/protocol.md, "Poison").
+(`ending.OwnWord.mark`), and its supervisor, which holds the lease, reports and notes it (docs/protocol.md, "Poison").
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ArmedTimer:
         return status == STATUS and now >= self.due
 
     def ending(self, how: OnErrorConfig | None) -> Ending:
-        """What a person is told."""
+        """The message for people."""
         return Ending(1, "BatchOverdue", f"{self._words()}. The driver was ended{self._counted(how)}; the next one is given the batch again")
 
     def note(self, store: CheckpointStore, epoch: Epoch, how: OnErrorConfig | None) -> None:

@@ -57,12 +57,12 @@ class BatchLimits:
 
     @property
     def planning(self) -> float:
-        """What Spark may take to plan a batch: it says nothing of what moves meanwhile, and does not say whether it still answers."""
+        """What Spark may take to plan a batch: it shows neither what moves during that time, nor whether it still answers."""
         return max(self.still, PLANNING_SECONDS)
 
     @staticmethod
     def window_of(heartbeat: float) -> float:
-        """The window where executors tell their figures every so many seconds: in between, nothing is known of a task that runs."""
+        """The window where executors send their figures every so many seconds: in between, nothing is known of a task that runs."""
         return max(STILL_SECONDS, HEARTBEATS * heartbeat)
 
     def verdict(self, elapsed: float, moved: float) -> BatchVerdict:
@@ -109,9 +109,9 @@ class WatchPorts:
         progress: numbers that change when something of the batch moves; it may fail.
         warn: called once a batch. end: called when it is overdue; where it returns, it is called again a second later.
         late: whether the time of a drain is over; where another process watches that, never.
-        error: what `end` has ended a batch by that went on; it is not committed.
+        error: what `end` has ended a batch with that did not end itself; it is not committed.
         clock: monotonic seconds.
-        arm: ends the process after so many seconds, without Python. disarm: takes that back. mark: tells the supervisor of it.
+        arm: ends the process after so many seconds, without Python. disarm: takes that back. mark: lets the supervisor know of it.
     """
 
     called: Callable[[], bool]
@@ -131,7 +131,7 @@ class BatchWatch:
 
     def __init__(self, engine: Engine, limits: BatchLimits, ports: WatchPorts) -> None:
         self._engine, self._limits, self._ports = engine, limits, ports
-        self._lock = threading.Lock()  # held while a batch is ended, so that it does not go on meanwhile
+        self._lock = threading.Lock()  # held while a batch is ended, so that it cannot continue
         self._over = threading.Event()
         self._batch: WatchedBatch | None = None
         self._began = self._moved = self._armed = 0.0

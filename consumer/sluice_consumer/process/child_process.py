@@ -84,13 +84,13 @@ def permit(child: subprocess.Popen[bytes], environment: Mapping[str, str]) -> No
 
 
 def order(child: subprocess.Popen[bytes], taken: TakenLease, number: int) -> None:
-    """Hands a driver its epoch. One that has died meanwhile gets none; `Supervisor.watch` finds out why."""
+    """Hands a driver its epoch. One that has died since gets none; `Supervisor.watch` finds out why."""
     orders = LeaseHandoff(taken.epoch.generation, taken.epoch.token, taken.how, taken.wait_out_millis, number, taken.sent)
     _hand_down(child, json.dumps(dataclasses.asdict(orders)))
 
 
 def pass_on(child: subprocess.Popen[bytes], sent: float) -> None:
-    """Tells a driver when a heartbeat was sent that was accepted."""
+    """Informs a driver when an accepted heartbeat was sent."""
     _hand_down(child, repr(sent))
 
 

@@ -117,7 +117,7 @@ class Driver:
         return Ending(0, END_REACHED, work.done)
 
     def ending(self, error: Exception) -> Ending:
-        """How it ends. A refusal's own words are all that a person needs to know; of a failure the last words say more."""
+        """How it ends. A refusal's own words are all that you need; the exit message of a failure says more."""
         if not self._answers():
             return Ending(getattr(error, "exit_code", 1), type(error).__name__, MUTE)
         try:

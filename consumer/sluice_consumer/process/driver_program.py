@@ -31,7 +31,7 @@ def main(path: Path, master: str | None, until_tip: bool, until_timestamp: str |
     OwnWord.open()
     pipe = standard_input()
     start = SparkStart(path, master)
-    from sluice_consumer.process.driver import Driver, attempt, finish  # noqa: PLC0415 - the JVM boots meanwhile
+    from sluice_consumer.process.driver import Driver, attempt, finish  # noqa: PLC0415 - the JVM boots in that time
 
     environment = permission(pipe)
     os.environ.update(environment)

@@ -14,7 +14,7 @@ from sluice_checkpoints.errors import SluiceError
 
 OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of the file for its word
 WORD_BYTES = 64  # for the word, then for the mark
-COLUMNS = 150  # of a line of the last words
+COLUMNS = 150  # of a line of the exit message
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
 END_REACHED = "EndReached"  # of a run with `until`: nothing is left to do; not Kubernetes' own Completed, which any exit 0 has
@@ -50,7 +50,7 @@ class Ending:
 
     @property
     def status(self) -> int:
-        """The exit status with which a driver tells its supervisor."""
+        """The exit status of a driver, for its supervisor."""
         if self.code:
             return self.code | QUIET if self.quiet else self.code
         return 0 if self.quiet else UNCLEAN
@@ -59,8 +59,8 @@ class Ending:
 class OwnWord:
     """The file in memory in which a driver says with which status it ends, just before it does (`child_process.DriverProcess`).
 
-    An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain. The file also holds
-    what its timer is armed for (`armed_timer`). A mark is written over the one before, and waits for no reader as a line in a pipe would.
+    An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain. The file also holds what
+    its timer is armed for (`armed_timer`). A mark overwrites the previous one, and waits for no reader as a line in a pipe would.
     """
 
     pipe: int | None = None  # of this process, once `open` was called; None: nobody listens
@@ -143,7 +143,7 @@ def finish(ending: Ending) -> int:
 
 def _say(line: str) -> None:
     with contextlib.suppress(Exception):  # `process` may have closed it: the termination log and the exit status remain
-        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the exit message of a program
 
 
 def folded(message: str) -> str:

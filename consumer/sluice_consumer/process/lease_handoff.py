@@ -1,10 +1,10 @@
 """What a driver receives from its supervisor: permission to start Spark, its epoch, then the send time of every accepted heartbeat.
 
-The rules are in docs/protocol.md, "An epoch".
-The driver watches the lease itself, because a supervisor that is stopped (a signal, a debugger, swap) can neither beat nor kill. A thread of the
-driver does it, so it shares the fate of the process that works. Native code that holds the interpreter's lock holds the thread up. A timer outside of
-Python (`faulthandler.dump_traceback_later`) would not be held up, but could not hear of new heartbeats meanwhile: it would end a healthy driver,
-and again in each replay of that batch. It would also leave the JVM to its own shutdown; a signal to the process group does not.
+The rules are in docs/protocol.md, "An epoch". The driver watches the lease itself, because a supervisor that is stopped (a signal, a debugger, swap)
+can neither beat nor kill. A thread of the driver does it, so it shares the fate of the process that works. Native code that holds the interpreter's
+lock holds the thread up. A timer outside of Python (`faulthandler.dump_traceback_later`) would not be held up, but could not hear of new heartbeats.
+It would end a healthy driver, and again in each replay of that batch. It would also leave the JVM to its own shutdown; a signal to the process group
+does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of a driver whose batch does not end: where everything stands, a note for the next driver, the last words, the exit.
+"""The end of a driver whose batch does not end: what each thread and task is doing, a note for the next driver, the exit message, the exit.
 
 All of it takes less than `batch_watch.GRACE_SECONDS`, whatever hangs: each call that may hang has a thread of its own.
 """
@@ -31,14 +31,14 @@ from sluice_consumer.spark.threads import JavaThread
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0  # for the JVMs and the checkpoint table
 CANCEL_SECONDS = 1.0
-NAMED = 3  # threads that the last words name
+NAMED = 3  # threads that the exit message names
 SPARK_HEARTBEAT = 10.0  # seconds, where a session says nothing
 
 
 def limits(batch: BatchConfig, heartbeat: float = SPARK_HEARTBEAT) -> BatchLimits:
-    """What the configuration sets, in a session whose executors tell their figures every `heartbeat` seconds (`status.heartbeat`).
+    """What the configuration sets, in a session whose executors send their figures every `heartbeat` seconds (`status.heartbeat`).
 
-    Without `maxSeconds`: an hour, and a day for a batch that moves; 0: a batch may take as long as it likes.
+    Without `maxSeconds` it is an hour, and a day for a batch that moves. With 0, a batch may take as long as it likes.
     """
     window = BatchLimits.window_of(heartbeat)
     if batch.max_seconds == 0:
@@ -66,7 +66,7 @@ def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[Driver
 
 
 def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
-    """What a person is told of a batch that does not end."""
+    """The message for people about a batch that does not end."""
     why = "the time of a drain is over" if batch.drained else "batch.maxSeconds"
     where = stacks.place(frames)
     doing = {

@@ -1,8 +1,8 @@
 """A batch that does not end, in a process that is somebody else's (`embedded`): nothing may end that process.
 
-What can be done, each step when the one before has not helped: the batch's Spark jobs are cancelled; `BatchInterrupt` is raised in the thread that
-runs `process`, once a second until it has left, and becomes `BatchOverdue`; the lease is given up, so that another run may take the consumer over.
-Code that blocks in a library without Spark (a socket without a timeout) goes on until it returns; then the run raises.
+What can be done, each step if the previous one has not helped. First the batch's Spark jobs are cancelled. Then `BatchInterrupt` is raised in the
+thread that runs `process`, once a second until it has left, and becomes `BatchOverdue`. Finally the lease is given up, so that another run may take
+the consumer over. Code that blocks in a library without Spark (a socket without a timeout) continues until it returns; then the run raises.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RunWatch:
         return self._told_to_drain is not None and self._clock() - self._told_to_drain >= self._controls.drain_seconds
 
     def end(self, batch: WatchedBatch) -> None:
-        """The next step. Called once a second for as long as the batch goes on."""
+        """The next step. Called once a second for as long as the batch runs."""
         if self.error is None:
             self._begin(batch)
         waited = self._clock() - self._began

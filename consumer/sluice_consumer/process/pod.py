@@ -68,7 +68,7 @@ class Annotations(Protocol):
 class ReportDraft:
     """What is reported to the operator, and when: on change, but never more often than every `REPORT_SECONDS`. Pure.
 
-    At once: another phase; the first executor; no executor any more. Readiness depends on them.
+    Three changes are reported at once, because readiness depends on them: another phase, the first executor, and no executor any more.
 
     Attributes:
         number: of the last report that was begun. One whose answer is lost may have arrived, so its number is not used again.
@@ -120,7 +120,7 @@ class Reporter:
             self._changed.notify()
 
     def hand_over(self, change: ReportChange) -> int:
-        """Changes the report, writes it one last time, and returns the number after which another process' reports go on."""
+        """Changes the report, writes it one last time, and returns the number after which another process' reports continue."""
         with self._changed:
             self._report.change(change)
             self._last = True

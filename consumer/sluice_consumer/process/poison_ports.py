@@ -1,4 +1,4 @@
-"""Puts the search for poison records together for a session: what judges exceptions, where letters go, when nothing works any more."""
+"""Puts the search for poison records together for a session: what judges exceptions, where dead letters go, when nothing works any more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE = DoubtLimits()
 
 @dataclass(frozen=True)
 class SessionParts:
-    """What a session has for it: its stream's reader, how it waits, for how long, and where it says what goes on (`IsolationPorts`)."""
+    """What a session has for it: its stream's reader, how it waits, for how long, and where it reports what happens (`IsolationPorts`)."""
 
     source: Replays
     wait: Callable[[float], bool]
@@ -45,7 +45,7 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     """What deals with batches that fail; None: nobody, as `onError.isolate` says.
 
     Raises:
-        Refused: see `store_of`. SinkUnavailable: letters of a committed batch are not published, and cannot be now.
+        Refused: see `store_of`. SinkUnavailable: dead letters of a committed batch are not published, and cannot be now.
     """
     letters = BatchLetters(store_of(engine, how.dead_letter, consumer), consumer.epoch.generation) if how.dead_letter else None
     assert consumer.row is not None  # noqa: S101 - begin() set it

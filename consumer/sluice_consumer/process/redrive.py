@@ -38,23 +38,23 @@ from sluice_consumer.spark.jobs import Jobs
 from sluice_consumer.spark.schema import SCHEMA
 from sluice_consumer.spark.status import SparkStatus
 
-MOST = 10_000  # letters of a batch: the driver holds them
+MOST = 10_000  # dead letters of a batch: the driver holds them
 
 
 @dataclass(frozen=True)
 class ConsumerLetters:
-    """The letters of one consumer, and the log of its redrives."""
+    """The dead letters of one consumer, and the log of its redrives."""
 
     store: HadoopStore
     root: str
     consumer: str
 
     def names(self) -> list[str]:
-        """Of all final letters, below the consumer's folder, in the order of each shard."""
+        """Of all final dead letters, below the consumer's folder, in the order of each shard."""
         return sorted((path for path, _ in self.store.files(self.path("")) if path.endswith(".json")), key=order)
 
     def pending(self) -> dict[str, DeadLetter]:
-        """Letters of batches that are not committed, or that nobody has published, by name.
+        """Dead letters of batches that are not committed, or that nobody has published, by name.
 
         Raises:
             Refused: a file of them is none.
@@ -64,7 +64,7 @@ class ConsumerLetters:
         return {letter.name: letter for letter in found}
 
     def publish(self, entries: Sequence[str]) -> None:
-        """Makes letters final of which the checkpoint table says that their batch is committed; the next driver does what is left to do.
+        """Makes dead letters final of which the checkpoint table says that their batch is committed; the next driver does what is left to do.
 
         Raises:
             Refused: a file of them holds something else.
@@ -78,7 +78,7 @@ class ConsumerLetters:
         """One of them.
 
         Raises:
-            Refused: it is not there, or no letter.
+            Refused: it is not there, or it is not a dead letter.
         """
         if ".." not in name.split("/") and not self.store.exists(self.path(name)) and (found := self.pending().get(name)) is not None:
             raise Refused(
@@ -111,7 +111,7 @@ class ConsumerLetters:
         """Says how it ended.
 
         Raises:
-            Refused: it was ended otherwise meanwhile.
+            Refused: somebody else has ended it since.
         """
         path, content = self.path(one.name + ENDED), one.ended_json()
         if not self.store.create(path, content.encode()) and self.store.read(path).decode() != content:
@@ -126,7 +126,7 @@ class ConsumerLetters:
 
 
 class RejectedAgain:
-    """Takes what `process` rejects of a redrive: those letters stay letters. Implements `pipelines.Rejections`.
+    """Takes what `process` rejects of a redrive: those dead letters stay dead letters. Implements `pipelines.Rejections`.
 
     A run that died may have stored the others, so they stay rejected: the next run is without them. One that raised has rejected nothing.
     """
@@ -158,14 +158,14 @@ class RejectedAgain:
 
 
 def chosen(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> list[str]:
-    """The letters to redrive: those that are named, or all that were not redriven."""
+    """The dead letters to redrive: those that are named, or all that were not redriven."""
     if names:
         return sorted({name.removeprefix(f"{letters.consumer}/") for name in names}, key=order)
     return [name for name in letters.names() if log.of(name) is None][:MOST]
 
 
 def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
-    """Gives the letters to `process`, and returns the redrive as ended.
+    """Gives the dead letters to `process`, and returns the redrive as ended.
 
     Raises:
         JobsNotDone, or whatever `process` raises: the redrive has not ended.
@@ -187,7 +187,7 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
 
 
 def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
-    """The records of letters, as a batch has them: those of a shard in one partition, in their order. Spark would deal a list to all cores."""
+    """The records of dead letters, as a batch has them: those of a shard in one partition, in their order. Spark would deal a list to all cores."""
     return spark.createDataFrame(list(_rows(letters)), SCHEMA).coalesce(1)
 
 
@@ -212,13 +212,13 @@ def _owner(config: Config) -> ConsumerRow:
 
 
 def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Sequence[str], how: str = "new") -> dict[str, Any]:
-    """One redrive, and what is told of it.
+    """One redrive, and what is printed about it.
 
     Args:
         spark: a session with what the pipeline needs.
         config: of the consumer.
-        consumer: whose letters; None: those of the checkpoint table's consumer.
-        names: of letters; none: all that were not redriven.
+        consumer: whose dead letters; None: those of the checkpoint table's consumer.
+        names: of dead letters; none: all that were not redriven.
         how: "new", "resume" or "give-up".
 
     Raises:
@@ -251,7 +251,7 @@ def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Re
     by = f"{socket.gethostname()}/{os.getpid()} at {datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}"
     one = log.next(wanted, by)  # refuses what is open, too
     for name in wanted:
-        letters.letter(name)  # all of them are there, and are letters, before anything is begun
+        letters.letter(name)  # all of them are there, and are dead letters, before anything is begun
     return one if wanted else None
 
 

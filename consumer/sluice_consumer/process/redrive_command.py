@@ -26,7 +26,7 @@ def run(arguments: Sequence[str], *, as_json: bool) -> int:
 
 
 def _redrive(arguments: Sequence[str], output: Output) -> None:
-    """Runs the program that gives letters to `process`; it needs Spark.
+    """Runs the program that gives dead letters to `process`; it needs Spark.
 
     Raises:
         RedriveFailed: it ended otherwise than with 0; it has said why.

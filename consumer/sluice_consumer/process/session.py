@@ -60,7 +60,7 @@ class WorkLease:
 
 
 class ReadSettings(Protocol):
-    """What tells tasks of the stream.
+    """What informs tasks about the stream.
 
     Attributes:
         identity: as the last audit found it.
@@ -177,7 +177,7 @@ class Session:
         return self._progress.counts()
 
     def open_batch(self, *, ask: bool) -> OpenBatch | None:
-        """The batch that was begun and is not committed, for last words; its content, if the table may be asked and answers."""
+        """The batch that was begun and is not committed, for the exit message; its content, if the table may be asked and answers."""
         rows = None
         if self._open is not None and ask:
             with contextlib.suppress(Exception):
@@ -207,7 +207,7 @@ class Session:
         return isolator
 
     def _unpublished(self) -> None:
-        """Letters that wait for a driver whose configuration knows their place."""
+        """Dead letters that wait for a driver whose configuration knows their destination."""
         for entry in self.consumer.unpublished:
             logs.warn(f"dead letters of a committed batch wait at {entry}: start once with onError.deadLetter as it was, and they are published")
 

@@ -1,8 +1,8 @@
 """SIGTERM as an event.
 
-A signal handler runs in the main thread, in the middle of whatever that does; it may just hold the lock that `Event.set` needs, and then it waits for
-itself for ever (seen: a driver that never ended, with a supervisor that went on beating). So the handler only puts into a queue that was made
-for handlers, and a thread does the rest.
+A signal handler runs in the main thread, in the middle of whatever that does. It may just hold the lock that `Event.set` needs, and then it waits for
+itself for ever (seen: a driver that never ended, with a supervisor that kept beating). So the handler only puts into a queue that was made for
+handlers, and a thread does the rest.
 
 A supervisor starts its driver with SIGTERM blocked, because one that comes while Python starts would kill it. It is pending until there is a handler.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 
 def set_on_term(event: threading.Event, say: Callable[[], None]) -> None:
-    """From now on SIGTERM says so and sets `event`, also one that came before; further ones do nothing. To be called from the main thread."""
+    """From now on SIGTERM is logged and sets `event`, even if it came before; further ones do nothing. To be called from the main thread."""
     received: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def wait() -> None:

@@ -65,7 +65,7 @@ class SparkStart:
     """
 
     def __init__(self, path: Path, master: str | None) -> None:
-        """`path`: of the configuration. With a wrong one no JVM is started; the supervisor's checks refuse it meanwhile."""
+        """`path`: of the configuration. With a wrong one no JVM is started; the supervisor's checks refuse it."""
         self._master = master
         self._failed: Exception | None = None
         try:
@@ -77,7 +77,7 @@ class SparkStart:
         self._thread.start()
 
     def session(self, config: Config, environment: Mapping[str, str]) -> SparkSession:
-        """Starts Spark, once its JVM answers; in a pod, executors come while the driver goes on. Raises what kept either from starting.
+        """Starts Spark, once its JVM answers; in a pod, executors come while the driver continues. Raises what kept either from starting.
 
         Args:
             config: the driver's.

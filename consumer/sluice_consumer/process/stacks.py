@@ -1,4 +1,4 @@
-"""Where the threads of this process stand: for the log and the last words of a driver whose batch does not end."""
+"""Where the threads of this process are: for the log and the exit message of a driver whose batch does not end."""
 
 from __future__ import annotations
 

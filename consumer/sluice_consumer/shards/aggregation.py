@@ -1,8 +1,8 @@
 """KPL aggregates: one Kinesis record that holds many user records. They are taken apart as KCL's `AggregatorUtil` does it.
 
-Format (KPL, aggregation-format.md): magic, a protobuf `AggregatedRecord` {1: partition keys, 2: explicit hash keys, 3: records {1: index of the
-key, 2: index of the hash key, 3: data, 4: tags {1: key, 2: value}}}, MD5 of the protobuf. What KCL does not take for one is a plain record: a wrong
-digest, a message that protobuf for Java refuses (`protobuf.py`), a record without key index or data, a tag without key.
+Format (KPL, aggregation-format.md): magic, a protobuf `AggregatedRecord` {1: partition keys, 2: explicit hash keys, 3: records {1: index of the key,
+2: index of the hash key, 3: data, 4: tags {1: key, 2: value}}}, MD5 of the protobuf. What KCL does not take for one is a plain record. That is a
+wrong digest, a message that protobuf for Java refuses (`protobuf.py`), a record without key index or data, or a tag without key.
 
 **An aggregate that would become too large is delivered whole.** User records share partition keys by index: one record of a megabyte may expand to
 gigabytes of rows. `MOST_EXPANDED` says what is too large. That depends on the record's bytes alone, and the constants never change: a range that was
@@ -12,9 +12,9 @@ bound counts by them, and every replay has to come to the same number.
 If a partition key is missing, the aggregate is delivered whole here. Explicit hash keys are not looked at.
 
 **User records outside the shard's hash keys are delivered.** KCL drops the *whole* aggregate when one user record in it hashes to another shard
-(AggregatorUtil.deaggregate), trusting that the KPL puts it again when it sees that its shard map was stale. Other aggregators never put it
-again: records are lost (awslabs/kinesis-aggregation#11), and newer KPLs put only those again that are outside (amazon-kinesis-producer PR 576,
-retrier.cc): the others are lost as well. Delivering costs, after a reshard, what a producer's retry always may: a repeated record.
+(AggregatorUtil.deaggregate). It trusts that the KPL puts it again when it sees that its shard map was stale. Other aggregators never put it again,
+and records are lost (awslabs/kinesis-aggregation#11). Newer KPLs put only those again that are outside (amazon-kinesis-producer PR 576, retrier.cc),
+and the others are lost as well. Delivering costs, after a reshard, what a producer's retry always may: a repeated record.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Task:
     """What every shard of a task shares.
 
     Attributes:
-        epoch: who writes. Its token is not needed to bind, and not sent to executors.
+        epoch: the writer. Its token is not needed to bind, and not sent to executors.
         reader: this attempt of this task.
         lease_seconds: how long a former attempt may still be emitting.
         wait: sleeps that long.

@@ -66,7 +66,7 @@ class RecordColumnSet:
 
     @property
     def sub(self) -> list[int]:
-        """Places within a Kinesis record."""
+        """Positions within a Kinesis record."""
         return [sub for part in self.parts for sub in (part.sub or [0] * len(part.records))]
 
     @property
@@ -80,7 +80,7 @@ class RangeBuffer:
     """What was taken of a shard after `start`, and up to `until` where that lies inside of an aggregate.
 
     Attributes:
-        position: after the last Kinesis record taken; where a new iterator goes on.
+        position: after the last Kinesis record taken; where a new iterator continues.
         size: bytes of payload of the Kinesis records taken, aggregates counted as they were sent.
         delivered: the same as it is handed over, which is what limits count: of aggregates the user records' data and partition keys.
         taken: Kinesis records taken.
@@ -178,7 +178,7 @@ def _size(data: bytes, users: list[UserRecord]) -> int:
 def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[UserRecord]:
     """The user records of a Kinesis record; after `start` only, if that lies inside of it.
 
-    One that is delivered whole comes unless `start` is exactly its own place: whoever came to another place has taken it apart, and may owe the rest.
+    One that is delivered whole comes unless `start` is exactly its own position. Otherwise somebody has taken it apart, and may owe the rest.
     """
     if start.sub is None or sequence != start.sequence:
         return users

@@ -114,7 +114,7 @@ class Pace:
 
 @dataclass(slots=True)
 class Look:
-    """What was last seen of a shard after the place `end`.
+    """What was last seen of a shard after the position `end`.
 
     Attributes:
         batch: the last one that has read the shard.

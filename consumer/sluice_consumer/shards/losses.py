@@ -1,4 +1,4 @@
-"""What may be missing before a range, in words for people (docs/protocol.md, "Retention"). Pure. Who shows them names the shard."""
+"""What may be missing before a range, in words for people (docs/protocol.md, "Retention"). Pure. The caller names the shard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR_MILLIS = 3_600_000
 
 
 def overtaken(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> str | None:
-    """What to say if retention may have passed a place: the oldest record that may be unread there is older than records are kept.
+    """What to say if retention may have passed a position: the oldest record that may be unread there is older than records are kept.
 
     No record is older than its stream. An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply
     alone says nothing.

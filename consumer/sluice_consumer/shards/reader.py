@@ -49,7 +49,9 @@ class ShardReader:
         self._whole: set[str] = set()  # shards that were found to hold all that the shorter retention might have taken
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
-        """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end, or for some seconds.
+        """A new range: to a limit, to the tip, or to the end of the shard.
+
+        Without any record it continues to the tip or the end, or for some seconds.
 
         Raises:
             EndUnknown: the shard ended and its children are unknown.
@@ -73,7 +75,7 @@ class ShardReader:
     def _fetch(self, pages: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = pages.page(self._limit(pages, limits))
         loss = self._overtaken(place, page)
-        if loss and not len(page.records) and place.position.millis is None:  # a time that is too old is the oldest record's by itself
+        if loss and not len(page.records) and place.position.millis is None:  # Kinesis takes a time that is too old for the oldest record's
             pages.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = pages.page(self._limit(pages, limits))
         tips, empty, unmet = 0, 0, place.checkpoint
@@ -90,10 +92,10 @@ class ShardReader:
             page = pages.page(self._limit(pages, limits))
 
     def _settled(self, pages: ShardPages, page: Page, limits: Limits) -> Fetched | None:
-        """The range, if this reply is its last; None to go on.
+        """The range, if this reply is its last; None to continue.
 
-        An empty one is believed to be at the tip only when two replies say so: a closed shard may answer "nothing, at the tip" once before it
-        answers that it has ended (kinesalite does), and the next range would begin with the same answer again.
+        An empty one is believed to be at the tip only when two replies say so. A closed shard may answer "nothing, at the tip" once before it answers
+        that it has ended (kinesalite does). The next range would then begin with the same answer again.
         """
         buffer, wanted = pages.buffer, cut.before(page.records, limits.until_millis)
         if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
@@ -109,7 +111,8 @@ class ShardReader:
     def _on_the_way(self, pages: ShardPages, page: Page) -> Fetched:
         """Nothing yet, far from the tip: an empty range, so that the other shards of the batch need not wait.
 
-        The next range goes on with the iterator. If that has expired by then, the reading is `astray` and has no bound: it might never come further.
+        The next range continues with the iterator. If that has expired by then, the reading is `astray` and has no bound: it might never come
+        further.
         """
         read_to = page.server_millis - page.behind_millis
         return replace(self._range(pages, pages.buffer.position, page.behind_millis, read_to), iterator=page.next_iterator)
@@ -218,7 +221,7 @@ class ShardReader:
     def _gone(self, place: FetchRequest, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
 
-        Its place is mostly a record's, which this first reply begins with. Where it is not (KCL takes any number), the oldest record is asked for.
+        Its position is mostly a record's, which this first reply begins with. Where it is not (KCL takes any number), the oldest record is asked for.
         """
         if _up_to(page.records.part(0, 1), came_to):
             return None

@@ -30,7 +30,7 @@ class ClassPath:
     complete: bool = True
 
     def has(self, name: str) -> bool | None:
-        """Whether a class is there, named with its package. None: it is in no known place, and there may be others."""
+        """Whether a class is there, named with its package. None: it is nowhere in the known folders and jars, and there may be others."""
         file = f"{name.replace('.', '/')}.class"
         if any(_holds(place, file) for place in sorted(self.places, key=lambda place: not LIKELY.search(place.name))):
             return True

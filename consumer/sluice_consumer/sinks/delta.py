@@ -58,7 +58,7 @@ class Delta:
                 raise table.missing(asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments stand in for `info.args`. Of a batch that the table holds, no rows are made.
+        """Adds the rows of one batch. Keyword arguments replace `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table, or its owner took the batch out of it again.

@@ -49,7 +49,7 @@ class DeltaTable:
     Attributes:
         field: of the configuration, which names it.
         place: path, or name.
-        named: the place is a name.
+        named: the table is given by name.
     """
 
     field: str

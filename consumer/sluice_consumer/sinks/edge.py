@@ -38,10 +38,10 @@ FIELDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (  # where two have one n
 
 @contextmanager
 def in_terms_of(field: str, place: str) -> Iterator[None]:
-    """Says failures in terms of the field that names the place.
+    """Reports failures in terms of the field that names the target.
 
     Raises:
-        Refused: the input is wrong for certain. SinkUnavailable: it may pass by itself. Else what the block raised.
+        Refused: the input is wrong for certain. SinkUnavailable: it may pass without a change. Else what the block raised.
     """
     try:
         yield

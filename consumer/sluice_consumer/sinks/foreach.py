@@ -103,7 +103,7 @@ class Foreach:
 
         Raises:
             Refused: see `prepare`; the rows of a shard are not neighbours; or there was a call of that name. Else what the function raises, as
-                Spark tells it; parts that were stored stay stored.
+                Spark reports it; parts that were stored stay stored.
         """
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         self._begin(info, name)

@@ -42,7 +42,7 @@ class Iceberg:
                 raise iceberg_catalog.missing(name, asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments stand in for `info.args`. Of a batch that the table holds, no rows are made.
+        """Adds the rows of one batch. Keyword arguments replace `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`.

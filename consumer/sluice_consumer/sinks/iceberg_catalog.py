@@ -1,4 +1,4 @@
-"""Where an Iceberg table is: its catalog is asked by itself first, since Spark takes one that fails for a namespace of its own."""
+"""Where an Iceberg table is: its catalog alone is asked first, since Spark takes one that fails for a namespace of its own."""
 
 from __future__ import annotations
 

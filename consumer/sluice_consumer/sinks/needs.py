@@ -41,7 +41,7 @@ class Need:
         field, value: of the configuration, which need it.
         class_name: with its package.
         certain: False: only if the user's function hands the value to Spark.
-        user: who needs it.
+        user: the sink that needs it.
     """
 
     field: str

@@ -1,7 +1,7 @@
 """A table that takes each batch once: look, stage, publish on a condition (docs/sinks.md, "Iceberg"). No Spark: tests crash it at every step.
 
 The table itself remembers the last batch of a consumer, as a *mark*. The mark moves in the same commit that adds the rows, and only from where this
-attempt saw it: an attempt that stood still meanwhile finds another mark, and adds nothing. A mark whose batch the table no longer holds is refused.
+attempt saw it. An attempt that was paused in between finds another mark, and adds nothing. A mark whose batch the table no longer holds is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sink is told: `pipeline.args` of the resource, or keyword arguments of a call. Pure."""
+"""The options of a sink: `pipeline.args` of the resource, or keyword arguments of a call. Pure."""
 
 from __future__ import annotations
 

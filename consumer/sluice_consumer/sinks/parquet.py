@@ -36,7 +36,7 @@ class ParquetFiles:
             stores.hadoop_store(spark, root).exists(root)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Writes one batch. Keyword arguments stand in for `info.args`. Of a batch that has a manifest, no rows are made.
+        """Writes one batch. Keyword arguments replace `info.args`. Of a batch that has a manifest, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; nothing counts then. Else what the file system or Spark raises.

@@ -1,4 +1,6 @@
-"""What a failure of a sink means: wrong input, which is refused, or something that may pass by itself (docs/sinks.md, "When a sink fails"). Pure.
+"""What a failure of a sink means: wrong input, which is refused, or something that may pass without a change (docs/sinks.md, "When a sink fails").
+
+Pure.
 
 Java's exceptions are judged by their classes, and by the codes that they carry as fields. A message may quote a record, so it is not searched.
 Where a library has nothing else, the beginning of the message counts, of classes that quote no record there.

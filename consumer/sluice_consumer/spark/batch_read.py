@@ -1,4 +1,4 @@
-"""What the driver tells of a batch, and what Spark's planning workers make of it: the tasks.
+"""What the driver passes on about a batch, and the tasks that Spark's planning workers make of it.
 
 Planning workers import this and nothing that reads: numpy, Arrow, the clients and their libraries are half a second of CPU in each of a driver's two.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchRead:
-    """What the driver tells every task of a batch; travels as JSON in one option.
+    """What the driver passes to every task of a batch; travels as JSON in one option.
 
     Attributes:
         groups: shard ids, one tuple a task.
@@ -105,8 +105,8 @@ def read(batch: BatchRead, group: Group) -> Iterator[RecordBatch]:
 def freeze(what: str) -> None:  # noqa: ARG001 - once for each
     """Takes what there is out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise.
 
-    Once when everything is "imported" and once more when the first range was "read", for the first calls make what stays, too: models of services,
-    modules that Arrow and PySpark import late. No third time: what the user's code drops later is still found.
+    Once when everything is "imported" and once more when the first range was "read", because the first calls create what stays as well. These are
+    models of services, and modules that Arrow and PySpark import late. There is no third time: what the user's code drops later is still found.
     """
     gc.collect()
     gc.freeze()

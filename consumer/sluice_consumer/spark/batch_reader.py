@@ -82,7 +82,7 @@ class BatchReader:
     def read(self, partition: Group) -> Iterator[RecordBatch]:
         """Fetches and binds every shard of the task, each in its thread, and hands them over in the order of the group.
 
-        Spark takes the order of a task's rows for determined: after a lost shuffle file it repeats only the map tasks that are missing, and rows that
+        Spark takes the order of a task's rows for determined. After a lost shuffle file it repeats only the map tasks that are missing. Rows that
         were dealt by their number (`repartition`, `zipWithUniqueId`, `sample`) would be lost or doubled in another order.
 
         Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: its range would not be read.
@@ -161,7 +161,7 @@ def in_order(threads: Executor, reads: Sequence[Callable[[], Fetched]], over: th
             yield futures.popleft().result()
     finally:
         over.set()
-        wait(futures)  # however it ends, nothing of this task goes on after it
+        wait(futures)  # however it ends, nothing of this task continues after it
 
 
 @functools.cache

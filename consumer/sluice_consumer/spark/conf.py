@@ -22,7 +22,7 @@ CLASS_PATH = "/opt/sluice/spark/classpath.jar"
 SHARED_CLASSES = "-XX:SharedArchiveFile=/opt/sluice/spark.jsa -Xlog:cds*=off"
 # Every access of Spark's to an Arrow buffer looks at its bounds else: a ninth of a record's CPU while catching up (docs/performance.md).
 NO_BOUNDS_CHECKS = "-Darrow.enable_unsafe_memory_access=true"
-# Java's second compiler takes what is called ten times as often as Java's default asks for: a third of a JVM's CPU until its first batch went into
+# Java's second compiler takes what is called ten times as often as Java's default asks for. A third of a JVM's CPU until its first batch went into
 # code that a start runs some thousand times, and a batch hardly ever (docs/performance.md, "A driver's start").
 LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"

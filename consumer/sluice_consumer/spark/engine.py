@@ -124,13 +124,17 @@ class SparkEngine:
             ) from error
 
     def heartbeat(self) -> float:
-        """Every how many seconds executors tell the figures of tasks that run."""
+        """Seconds between two reports of executors on the tasks that run."""
         return heartbeat(self.spark)
 
     def rest(self) -> None:
         """What can be done while there is no batch."""
         if self._warm_up:
             self._warm_up.while_waiting()
+
+    def look(self) -> None:
+        """Notes what became of the last batch's jobs, those included that were cancelled after it (`quiet`)."""
+        self._jobs.look()
 
     def quiet(self) -> bool:
         """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any."""

@@ -114,8 +114,8 @@ class SparkBackend:
     def decommission(self, executor: str) -> None:
         """Lets one end its tasks and leave.
 
-        The total is not left to Spark (`adjustTargetNumExecutors`): as long as nobody has asked for executors, Spark takes none for the total
-        that it lowers, and a lost executor would never be replaced. Source: `CoarseGrainedSchedulerBackend.adjustExecutors`.
+        The total is not left to Spark (`adjustTargetNumExecutors`): As long as nobody has asked for executors, Spark takes none for the total that it
+        lowers. A lost executor would never be replaced. Source: `CoarseGrainedSchedulerBackend.adjustExecutors`.
         """
         info = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scale down", self._jvm.scala.Option.empty())
         self._scala.schedulerBackend().decommissionExecutor(executor, info, False, False)  # noqa: FBT003 - py4j has no keyword arguments

@@ -18,7 +18,10 @@ STREAM_INTERFACES = "pyspark.sql.streaming.datasource"
 
 @functools.cache
 def names_the_start() -> bool:
-    """Whether Spark tells a stream reader where the batch begins that it asks for (4.2). If not, the driver's process asks Spark (`stream_query`)."""
+    """Whether Spark passes to a stream reader where the batch begins that it asks for (4.2).
+
+    If not, the driver's process asks Spark (`stream_query`).
+    """
     return find_spec(STREAM_INTERFACES) is not None
 
 

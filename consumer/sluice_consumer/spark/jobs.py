@@ -56,7 +56,7 @@ class JobStatus(Protocol):
         ...
 
     def cancel(self, job: int) -> None:
-        """Ends a job. Its tasks are told to end, and may take a while."""
+        """Ends a job. Its tasks are asked to end, and may take a while."""
         ...
 
     def disturbed(self, jobs: Iterable[int]) -> bool:

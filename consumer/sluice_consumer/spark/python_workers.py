@@ -1,9 +1,9 @@
-"""Python workers that print nothing when Spark has hung up on them, and tell what they raise so that it can be judged (`worker_errors`).
+"""Python workers that print nothing when Spark has hung up on them, and send what they raise in a form that can be judged (`worker_errors`).
 
-Spark closes the sockets of workers that are idle when it stops, and of those whose task is over. PySpark's daemon, from which each was forked,
-prints a stack for each of them, below the last words of a driver. For tasks this module is Spark's daemon (`spark.python.daemon.module`): it may
-import nothing that starts a thread. Workers that plan a query have PySpark's own, always;
-the data source calls `fold_hang_ups` there, and `pyspark_sluice` in the one that lists data sources.
+Spark closes the sockets of workers that are idle when it stops, and of those whose task is over. PySpark's daemon, from which each was forked, prints
+a stack for each of them, below the exit message of a driver. For tasks this module is Spark's daemon (`spark.python.daemon.module`): it may import
+nothing that starts a thread. Workers that plan a query have PySpark's own, always; the data source calls `fold_hang_ups` there, and `pyspark_sluice`
+in the one that lists data sources.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def lean(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _package(environment: Mapping[str, str]) -> Path | None:
-    """Where PySpark is, if workers find it there by themselves: they have neither the archive nor what this program did to its path."""
+    """Where PySpark is, if workers find it there without help: they have neither the archive nor what this program did to its path."""
     found = Path(pyspark.__file__).parent
     theirs = {*site.getsitepackages(), site.getusersitepackages(), *environment.get("PYTHONPATH", "").split(os.pathsep)}
     return found if (found / "jars").is_dir() and str(found.parent) in theirs else None

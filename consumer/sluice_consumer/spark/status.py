@@ -21,7 +21,7 @@ HEARTBEAT, SPARK_HEARTBEAT = "spark.executor.heartbeatInterval", "10s"  # the se
 
 
 def heartbeat(spark: SparkSession) -> float:
-    """Every how many seconds the executors of a session tell the figures of tasks that run."""
+    """Seconds between two reports of a session's executors on the tasks that run."""
     settings: Any = spark.sparkContext._jsc.sc().conf()  # noqa: SLF001 - it reads "10s" and "2222ms" as Spark does
     return float(settings.getTimeAsMs(HEARTBEAT, SPARK_HEARTBEAT)) / 1000
 
@@ -50,7 +50,7 @@ class Facts:
     Attributes:
         name: where the user's code began it, as far as Spark knows.
         reads: it may read a batch: a scan of ours is in its graph, or Spark knows no graph.
-        why: the last words of what failed in it.
+        why: the final message of what failed in it.
     """
 
     name: str
@@ -128,7 +128,7 @@ class SparkStatus:
         return next((last_words(str(reason.get())) for reason in reasons if reason.isDefined()), "")
 
     def disturbed(self, jobs: Iterable[int]) -> bool:
-        """Whether a task of theirs failed or was killed, or a stage was repeated: Spark lets tasks of the former attempt go on."""
+        """Whether a task of theirs failed or was killed, or a stage was repeated: Spark lets tasks of the former attempt run."""
         latest = (self._store.lastStageAttempt(stage) for stage in stages(self._store, jobs))
         return any(stage.attemptId() or stage.numFailedTasks() or stage.numKilledTasks() for stage in latest)
 

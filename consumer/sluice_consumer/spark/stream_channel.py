@@ -81,7 +81,7 @@ class ChannelServer:
 
 @contextlib.contextmanager
 def serving(answers: Mapping[str, ChannelHandler]) -> Iterator[str]:
-    """Answers calls meanwhile; gives the address."""
+    """Answers calls inside the block; yields the address."""
     directory = tempfile.mkdtemp(prefix="sluice-")  # 0700
     server = ChannelServer(answers, address := str(Path(directory, "planner")))
     try:

@@ -1,4 +1,4 @@
-"""What a streaming query of Spark knows of its source, and how it is ended, over py4j: for Sparks that do not tell the source (`features`)."""
+"""What a streaming query of Spark knows of its source, and how it is ended, over py4j: for lines that do not inform the source (`features`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OURS = ("StreamingRelationV2", "sluice")  # the leaf and the format of our sourc
 def stands(query: StreamingQuery, address: str) -> dict[str, Any] | None:
     """The offset up to which Spark's commit log holds the source with this planner address, as a JSON object; None: it holds nothing of it.
 
-    Where the query's next batch begins. Spark raises it when it has written its commit log, or read it at the start; until the source
-    has answered what its latest offset is, Spark's thread waits, and the offset stays.
+    Where the query's next batch begins. Spark raises it when it has written its commit log, or read it at the start. Until the source has answered
+    what its latest offset is, Spark's thread waits, and the offset stays.
 
     Raises:
         Refused: the query is over, or does not read this source exactly once.

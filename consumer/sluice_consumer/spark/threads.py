@@ -15,7 +15,7 @@ from sluice_consumer.spark.status import each
 
 FRAMES = 12
 TASK, IDLE = "Executor task launch worker", "ThreadPoolExecutor.getTask"  # a worker keeps the name of its last task
-CALL, OURS = "py4j.commands", ("getExecutorThreadDump", "DAGScheduler.runJob")  # who waits for a job is where its tasks are
+CALL, OURS = "py4j.commands", ("getExecutorThreadDump", "DAGScheduler.runJob")  # the thread that waits for a job is where its tasks are
 PYTHON_WORKER = ("PythonRunner", "PythonWorker", "PythonArrowOutput", "BasePythonRunner")
 
 

@@ -1,8 +1,8 @@
 """Warms up a new executor before it gets shards, so that no batch waits for its first task (docs/architecture.md, "Scaling").
 
 The first task in an executor takes seconds: classes, code that is not compiled yet, a Python worker with its imports. Spark gives free cores to the
-job that was submitted first. So before a batch, and while a lease is waited for, executors that never ran a task get a job of as many tasks as there
-are free cores; the batch's tasks go to those that have done it already. Where there are none, the batch itself is what warms.
+job that was submitted first. So executors that never ran a task get a job of as many tasks as there are free cores, before a batch and while a lease
+is waited for. The batch's tasks go to those that have done it already. Where there are none, the batch itself is what warms.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class SparkWarmUps:
         return frozenset(registered(self._scala))
 
     def slots(self) -> Mapping[str, int]:
-        """See `WarmUpBackend`. Spark tells it a moment after an executor has registered."""
+        """See `WarmUpBackend`. Spark shows it a moment after an executor has registered."""
         return {str(one.id()): int(one.maxTasks()) for one in each(self._scala.statusStore().executorList(True)) if one.id() != "driver"}  # noqa: FBT003 - py4j
 
     def start(self, tasks: int) -> Future[frozenset[str]]:

@@ -30,7 +30,7 @@ class TaskKill:
 
     Attributes:
         row: so many rows were taken when it is killed `HALF`.
-        fails: the call raises there, and its process goes on.
+        fails: the call raises there, and its process continues.
         in_task: the moment is one of a task.
     """
 

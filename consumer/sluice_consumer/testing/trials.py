@@ -94,7 +94,7 @@ def replays(
         process: the pipeline, or its `module:function`, which is then imported again for every run.
         batch: of `testing.batch`, or any other DataFrame of these columns.
         held: from the arguments of a run, the records that its sink holds.
-        sink: makes an empty sink; gets the number of a run, from 0, and returns `info.args` for it. Left out: `held` tells the runs apart.
+        sink: makes an empty sink; gets the number of a run, from 0, and returns `info.args` for it. Left out: `held` distinguishes the runs.
         info: its consumer, number and other arguments; default: those of `testing.info`.
         writes: functions of the driver that write and are not seen otherwise, such as `my_module:insert`.
 

@@ -79,7 +79,7 @@ def _snapshot(checkpoints: Checkpoints) -> ConsumerSnapshot:
 
 
 def _change(scenario: ScenarioRun, home: Path) -> None:
-    """Three epochs of a consumer: the first is killed, the second drains after SIGTERM, the third ends by itself at the tip."""
+    """Three epochs of a consumer: the first is killed, the second drains after SIGTERM, the third ends at the tip."""
     first = start("demo-consumer-1", home / "consumer.json")
     scenario.failure = lambda: _ended(first)
     try:
@@ -115,7 +115,7 @@ def _ended(running: Running) -> str | None:
 
 
 def _wait(running: Running, seconds: float) -> None:
-    """Wait for a consumer that ends by itself.
+    """Wait for a consumer that ends without being stopped.
 
     Raises:
         LabError: it does not end, or ends with an error.

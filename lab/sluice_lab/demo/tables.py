@@ -29,7 +29,7 @@ def account(found: Account, shards: Mapping[str, StreamShard]) -> Table:
 
 
 def costs(events: Sequence[Event], commits: Sequence[Commit]) -> Table:
-    """For each event, the time until its goal and the longest time without a committed batch meanwhile."""
+    """For each event, the time until its goal and the longest time without a committed batch until then."""
     table = Table(title="What each event cost: time until its goal, and the longest without a batch", **STYLE)
     for name in ("event", "goal"):
         table.add_column(name)

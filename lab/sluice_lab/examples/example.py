@@ -23,7 +23,7 @@ from sluice_lab.scenario.topology import Stream
 
 CONSUMER = ("-m", "sluice_consumer", "--master", "local[2]")
 SHARDS = 2
-LEASE_SECONDS = 10  # a killed driver's place is waited for that long; the manifests' 20 s would only make the tests longer
+LEASE_SECONDS = 10  # the next driver waits so long after a kill; the manifests' 20 s would only make the tests longer
 INTERVAL_SECONDS = 1  # likewise, for the manifests' minute
 SECONDS = 300.0
 CREATE = """
@@ -44,7 +44,7 @@ class Example:
 
     Attributes:
         environment: what a Secret of the manifest gives to its pods.
-        spark: Spark's settings that stand in for a service which is not emulated.
+        spark: Spark's settings that replace a service which is not emulated.
     """
 
     folder: Path
@@ -145,7 +145,7 @@ class ExampleRun:
         """Kill the program, and all that it started, as soon as the content of a new batch is written down.
 
         Raises:
-            LabError: it ended by itself.
+            LabError: it ended without being stopped.
         """
         running, committed = self._start(), self._batches()[0]
         try:

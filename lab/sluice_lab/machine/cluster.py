@@ -55,7 +55,7 @@ class HostAddress:
 
 
 def default_name() -> str:
-    """`sluice-` and four digits that tell this checkout's work folder from another's. So two checkouts never share a cluster."""
+    """`sluice-` and four digits that distinguish this checkout's work folder from another's. So two checkouts never share a cluster."""
     return f"sluice-{hashlib.sha256(str(places.work()).encode()).hexdigest()[:4]}"
 
 

@@ -1,7 +1,8 @@
-"""Downloads the emulators into the work folder once, with the clients of Maven Central and npm."""
+"""Downloads the emulators, and scripts of the documentation's site, into the work folder once, with the clients of Maven Central and npm."""
 
 import json
 import shutil
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sluice_lab.machine.processes import run
 
 NODE_PACKAGES = {"kinesis-local": "0.6.2", "kinesalite": "3.3.3"}
 DYNALITE_PACKAGES = {"dynalite": "4.0.0"}
+SITE_SCRIPTS = {"mermaid@11.17.2": "dist/mermaid.min.js", "iframe-worker@1.0.4": "shim/index.js"}  # of npm, and a file of each
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,30 @@ def node_modules(work: Path) -> Path:
 def dynalite_modules(work: Path) -> Path:
     """The folder `node_modules` with dynalite, a DynamoDB with slow table creation and deletion (a few seconds once)."""
     return _installed(work, "dynalite", DYNALITE_PACKAGES)
+
+
+def site_scripts(work: Path) -> Path:
+    """A folder with the scripts that pages of the site need: `mermaid.js` and `iframe-worker.js` (15 MB, 5 s once)."""
+    home, wanted = work / "site-scripts", json.dumps(SITE_SCRIPTS)
+    with places.lock(work / "site-scripts.lock"):
+        if not (home / "installed.json").exists() or (home / "installed.json").read_text() != wanted:
+            required("npm", "npm (Debian: apt-get install npm)")
+            for package, file in SITE_SCRIPTS.items():
+                _unpack(package, file, places.made(home))
+            (home / "installed.json").write_text(wanted)
+    return home
+
+
+def _unpack(package: str, file: str, home: Path) -> None:
+    """One file of a package, under the package's name. What the package depends on is in that file."""
+    (packed,) = json.loads(run("npm", "pack", package, "--json", "--loglevel=error", f"--pack-destination={home}"))
+    archive = home / packed["filename"]
+    with tarfile.open(archive) as opened:
+        found = opened.extractfile(f"package/{file}")
+        if found is None:
+            raise LabError(f"{package} has no file {file}")
+        (home / f"{packed['name']}.js").write_bytes(found.read())
+    archive.unlink()
 
 
 def _installed(work: Path, name: str, packages: dict[str, str]) -> Path:

@@ -21,7 +21,7 @@ from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, answers, run
 
 USER, PASSWORD = "postgres", "tests"
-INSTALLED = Path("/usr/lib/postgresql")  # Debian's place: a folder for each major version, none of them on PATH
+INSTALLED = Path("/usr/lib/postgresql")  # Debian's folders: one for each major version, none of them on PATH
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.conf")
 START_SECONDS = 60.0
 SETTINGS = {"unix_socket_directories": "", "fsync": "off", "max_connections": "50"}  # nothing here outlives the machine

@@ -20,7 +20,9 @@ printf 'server = "http://%s"\\n[host."http://%s"]\\n  capabilities = ["pull", "r
 
 
 def over_http(cluster: KindCluster, address: str) -> None:
-    """Tell all nodes that the registry at an address (`172.18.0.1:5000`) speaks plain HTTP. The first time containerd starts anew; pods run on.
+    """Configure all nodes for a registry at an address (`172.18.0.1:5000`) that speaks plain HTTP.
+
+    The first time containerd restarts; pods keep running.
 
     Raises:
         LabError: the cluster does not answer afterwards.

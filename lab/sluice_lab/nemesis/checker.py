@@ -26,7 +26,7 @@ class PoisonAccount:
 
     @property
     def problems(self) -> list[str]:
-        """Each has to be a letter, once, and nothing else."""
+        """Each has to be a dead letter, once, and nothing else."""
         missing, more = Counter(self.put) - Counter(self.letters), Counter(self.letters) - Counter(self.put)
         told = [f"poison without a letter: {', '.join(missing)}"] if missing else []
         return told + ([f"letters of what is no poison, or twice: {', '.join(more)}"] if more else [])

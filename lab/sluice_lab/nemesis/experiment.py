@@ -139,7 +139,7 @@ def _drain(experiment: Experiment) -> None:
 
 
 def _tear_down(experiment: Experiment) -> None:
-    """Stop everything, also after a failure, before the emulators end."""
+    """Stop everything, even after a failure, before the emulators end."""
     experiment.sampler.stop()
     with contextlib.suppress(LabError):
         experiment.load.stop()

@@ -30,7 +30,7 @@ class Runner:
     injections: list[Injection] = field(default_factory=list)
 
     def run(self, faults: Iterable[Fault]) -> None:
-        """Inject all of them; their times count from now. Faults that last are undone, also when an injection fails."""
+        """Inject all of them; their times count from now. Faults that last are undone, even when an injection fails."""
         began, order = self.now(), itertools.count()
         # At one time, undoing comes before injecting.
         queue: list[tuple[float, int, int, Fault | Undo]] = [(began + fault.at, 1, next(order), fault) for fault in faults]

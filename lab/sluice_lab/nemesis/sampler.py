@@ -12,7 +12,7 @@ AT_LEAST_EVERY = 1.0  # seconds: a sample is kept then even if the row did not c
 
 
 class TableSampler(threading.Thread):
-    """Samples until `stop`; `samples` may be read meanwhile. A read that fails adds no sample; the next one follows soon."""
+    """Samples until `stop`; `samples` may be read at any time. A read that fails adds no sample; the next one follows soon."""
 
     def __init__(self, dynamodb: Any, table: str, produced: Callable[[], int]) -> None:
         super().__init__(name="sampler", daemon=True)

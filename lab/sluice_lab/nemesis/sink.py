@@ -52,7 +52,7 @@ def process(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def _refuse(batch: DataFrame, home: Path) -> None:
-    """By one error for a record and for a sink that is down: only what happens next tells them apart."""
+    """By one error for a record and for a sink that is down: only what happens next distinguishes them."""
     bad = batch.filter(functions.decode("data", "UTF-8").startswith("poison"))
     if (home / DOWN).exists() or not bad.isEmpty():
         raise ValueError("the sink does not take this batch")

@@ -115,7 +115,8 @@ def killed_driver(samples: Sequence[Sample], invocations: Sequence[Invocation], 
         samples: of the table.
         invocations: of the pipeline.
         window: from the kill.
-        usual: the start of an epoch that found its lease released. The next driver's own start overlaps its wait for expiry: Spark starts meanwhile.
+        usual: the start of an epoch that found its lease released. The next driver's own start overlaps its wait for expiry: Spark starts in that
+            time.
         lease: its duration in seconds.
     """
     needs = usual.to_lease + usual.to_batch + cold(samples, invocations)
@@ -130,5 +131,5 @@ def killed_executor(samples: Sequence[Sample], window: Window, lease: float) -> 
 
 
 def scaled(samples: Sequence[Sample], window: Window, ordinary: float) -> Pause:
-    """At most the longest time between two batches while calm, and a margin for the machine that starts a JVM meanwhile."""
+    """At most the longest time between two batches while calm, and a margin for the machine, which starts a JVM in that time."""
     return Pause(window.name, longest(samples, window), ordinary + SCALING, f"as before {ordinary:.1f} s + {SCALING:g} s")

@@ -21,7 +21,7 @@ ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A part of the system: place and size in pixels, two lines of words."""
+    """A part of the system: position and size in pixels, two lines of words."""
 
     x: int
     y: int

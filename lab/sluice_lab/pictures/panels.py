@@ -1,4 +1,4 @@
-"""The panels of a dashboard's JSON, with their place in pixels. Pure."""
+"""The panels of a dashboard's JSON, with their position in pixels. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PanelQuery:
 
 @dataclass(frozen=True, slots=True)
 class DrawnPanel:
-    """Place and size are pixels; `kind` is row, stat, table or timeseries."""
+    """Position and size are pixels; `kind` is row, stat, table or timeseries."""
 
     kind: str
     title: str

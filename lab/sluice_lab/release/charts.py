@@ -53,7 +53,7 @@ def package(source: SourceTree, version: str, registry: str, out: Path, helm: st
 
 
 def with_registry(values: str, registry: str) -> str:
-    """The text of values.yaml with a registry as the default of `global.imageRegistry`. Who has a mirror sets that value, as with any chart."""
+    """The text of values.yaml with a registry as the default of `global.imageRegistry`. With a mirror, you set that value, as with any chart."""
     if values.count(REGISTRY) != 1:
         raise LabError(
             f"charts/sluice/values.yaml: {REGISTRY.strip()!r} is there {values.count(REGISTRY)} times; sluice_lab/release/charts.py wants it once"

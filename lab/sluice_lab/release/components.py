@@ -47,7 +47,7 @@ def listed(jars: str) -> dict[str, Component]:
 
 
 def found(files: Mapping[str, bytes], known: Mapping[str, Component]) -> list[Component]:
-    """The components that these files of an image tell of, sorted; jars whose SHA-256 is known are what the list says.
+    """The components that these files of an image list, sorted; jars whose SHA-256 is known are what the list says.
 
     What a jar has shaded into itself is not looked for.
     """

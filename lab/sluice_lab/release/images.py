@@ -31,7 +31,7 @@ class Builder:
 
     @property
     def untried(self) -> str:
-        """What a person has to know that was not built; empty if nothing was left out."""
+        """Notes on what was not built; empty if nothing was left out."""
         left = [platform for platform in PLATFORMS if platform not in self.platforms]
         if not self.platforms:
             return "images: of this machine's processor alone; buildx has no builder here that writes OCI archives (docker buildx create --use)"

@@ -1,7 +1,7 @@
 """Pushes what `make release` made to a registry: images with skopeo, the chart with Helm.
 
 A version that is there with other content is never replaced: somebody may have installed it. What is there already with the same content is left
-alone, so an interrupted publication is run again. Credentials are docker's (`docker login`, or DOCKER_CONFIG). Plain HTTP is spoken only when told.
+alone, so an interrupted publication is run again. Credentials are docker's (`docker login`, or DOCKER_CONFIG). Plain HTTP is spoken only on request.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class SourceTree:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells build tools that time."""
+        """The environment that passes that time to build tools."""
         return {"SOURCE_DATE_EPOCH": str(self.epoch)}
 
 

@@ -23,7 +23,7 @@ class ConsumerSnapshot:
 
     Attributes:
         settled: the operator has nothing left to do, and the driver holds every shard.
-        stalled: why a person has to act.
+        stalled: the reason for a person to act.
         running: names of the executors that run and are not being deleted.
     """
 

@@ -1,4 +1,4 @@
-"""The cost of each event: the time until its goal was reached, and the longest time without a committed batch meanwhile.
+"""The cost of each event: the time until its goal was reached, and the longest time without a committed batch until then.
 
 Commits are sampled from outside, in the checkpoint table, because a killed driver reports nothing.
 """
@@ -51,7 +51,7 @@ def longest_pause(commits: Sequence[Commit], event: Event) -> float | None:
 
 
 class CommitSampler(threading.Thread):
-    """Samples `committed` of a consumer until `stop`; `commits` may be read meanwhile.
+    """Samples `committed` of a consumer until `stop`; `commits` may be read at any time.
 
     `read` returns (generation, committed), or None while there is no consumer. A read that raises counts as None.
     """

@@ -1,6 +1,6 @@
 """Numbered user records, and the Kinesis records that carry them: one each, or several in an aggregate like the KPL's. Pure.
 
-The account at the end needs the numbers: each must be delivered exactly once, whatever happens meanwhile.
+The account at the end needs the numbers: each must be delivered exactly once, whatever happens in between.
 """
 
 import hashlib

@@ -36,7 +36,7 @@ TWELVE = 12 * (PlannedConsumer("", 4),)
 
 
 def examples(prices: Prices | None = None) -> str:
-    """Each of FLEET, and twelve of four shards together; with prices also in money."""
+    """Each of FLEET, and twelve of four shards together; in money as well, with prices."""
     rows = [_row(each.what, (each,), f"{each.share:.0%}" if each.busy else f"{1 / LOOK_SECONDS / CALLS_A_SHARD:.0%}") for each in FLEET]
     rows.append(_row("**twelve consumers of 4 shards**", TWELVE, f"{TWELVE[0].share:.0%}"))
     heading = ("consumer", "pods", "GiB", "million writes a month", "million reads a month", "share of GetRecords")

@@ -1,17 +1,12 @@
 """`python -m sluice_lab.site.prose`: checks the words that people read (`make lint`). `habits.toml` has the words and the bounds.
 
-It reads all pages without their code, helps of commands, descriptions of fields, and the messages of the modules that `habits.toml` names.
+It reads all pages without their code, helps of commands, descriptions of fields, and what modules say (`prose_of_code`).
 Vale would not see half of this: it is text in Python.
 """
 
-import ast
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,70 +15,18 @@ from sluice_checkpoints.cli.main import main as checkpoints
 from sluice_consumer.__main__ import main as consumer
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
+from sluice_lab.site.prose_of_code import explanations, messages
+from sluice_lab.site.sentences import CODE, habits, said
 from sluice_operator.generate import crd
 
 FENCE = re.compile(r"(?ms)^ *(```|~~~).*?^ *\1 *$|<!--.*?-->")
-CODE = re.compile(r"`[^`\n]*`")
-NAMES = re.compile(
-    r"\b[A-Z]{3,}s?\b|\{[^}]*\}|\[default: [^\]]*\]|--[a-z][a-z-]*|https?://\S+|\b[a-z]\w*(?:\.[a-z]\w*)+"
-)  # metavars, JSON, options, fields
-LINK = re.compile(r"!?\[([^\]]*)\](\([^)\s]*\)|\[[^\]]*\])")
-END = re.compile(r"(?<=[.!?])[*_)\"']*\s+(?=[A-Z`*\"'(])| · ")
 BLOCK = re.compile(r"^\s*(?:[*+-]|\d+\.) |^#|^\||^\s*$|^>")
-MARK = re.compile(r"[:;](?=\s)|:$")
-
-
-@dataclass(frozen=True)
-class Habits:
-    """What `habits.toml` says.
-
-    Attributes:
-        words: the most words of a sentence.
-        marks: the most colons and semicolons of a sentence.
-        instead: a pattern of words that are refused, and what to write instead.
-        verbs: first words of a command's help.
-        openings: first words that no field's description has.
-        modules: files whose texts are messages, or patterns of such files.
-        lists: files among them whose texts are no sentences.
-    """
-
-    words: int
-    marks: int
-    instead: dict[str, str]
-    verbs: list[str]
-    openings: list[str]
-    modules: list[str]
-    lists: list[str]
-
-
-@cache
-def habits() -> Habits:
-    """From the file beside this module."""
-    return Habits(**tomllib.loads(Path(__file__).with_name("habits.toml").read_text()))
 
 
 def findings(markdown: str) -> list[str]:
     """`line: what is wrong: the sentence`, of a page."""
     plain = FENCE.sub(lambda cut: "\n" * cut[0].count("\n"), markdown)
     return [f"{line}: {wrong}" for line, text, cell in _blocks(plain.splitlines()) for wrong in said(text, habits().marks + 9 * cell)]
-
-
-def said(text: str, marks: int | None = None) -> Iterator[str]:
-    """What is wrong with a text of one or more sentences; code in backticks counts as one word. A cell of a table may be a list."""
-    plain = NAMES.sub("X", LINK.sub(r"\1", CODE.sub("X", text)))
-    for sentence in filter(None, map(str.strip, END.split(plain))):
-        yield from _sentence(sentence, habits().marks if marks is None else marks)
-
-
-def _sentence(sentence: str, marks: int) -> Iterator[str]:
-    rules = habits()
-    if (count := len(re.findall(r"\w[\w'./%-]*", sentence))) > rules.words:
-        yield f"{count} words, at most {rules.words}: {sentence}"
-    if len(MARK.findall(sentence)) > marks:
-        yield f"more than {marks} colon or semicolon: {sentence}"
-    for pattern, better in rules.instead.items():
-        if found := re.search(pattern, sentence, re.IGNORECASE):
-            yield f"'{found[0]}', write {better}: {sentence}"
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
@@ -141,29 +84,6 @@ def fields(schema: dict[str, Any] | None = None, path: str = "") -> Iterator[str
         yield from fields(each.get("items", each), f"{path}{name}.")
 
 
-def messages() -> Iterator[str]:
-    """Texts of four words and more in modules, without docstrings. What is put in counts as a word, and `field: fact; next: step` is no sentence."""
-    for name in modules():
-        for line, text in _texts(ast.parse((REPO / name).read_text())):
-            yield from (f"{name}:{line}: {wrong}" for part in text.split("; ") for wrong in said(part, len(part)))
-
-
-def modules() -> list[str]:
-    """Those whose texts are messages, relative to the repository."""
-    found = {str(path.relative_to(REPO)) for shape in habits().modules for path in REPO.glob(shape)}
-    return sorted(found - set(habits().lists))
-
-
-def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node}
-    for node in (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr | ast.Constant)):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
-        if id(node) not in docs | inner and text.count(" ") > 3:
-            yield node.lineno, text
-
-
 def pages() -> list[str]:
     """All that is Markdown and read by users, relative to the repository."""
     shapes = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/**/README.md", "charts/*/README.md")
@@ -173,7 +93,7 @@ def pages() -> list[str]:
 def main() -> None:
     """Exit code 1 with a line for each finding."""
     wrong = [f"{page}:{each}" for page in pages() for each in findings((REPO / page).read_text())]
-    wrong += [*helps(), *fields(), *messages()]
+    wrong += [*helps(), *fields(), *messages(), *explanations()]
     sys.exit("\n".join(wrong) or 0)
 
 

@@ -79,9 +79,15 @@ The file of `sluice run --config`, in JSON. In a cluster the operator writes it.
 """
 COMMANDS = """# Commands
 
-The program is `sluice`, or `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has the commands about tables, and `sluice run`
-is `python -m sluice_consumer`. With `--path`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`.
-With `--config`, `sluice dead-letters redrive` takes those of `python -m sluice_consumer redrive`.
+The program is `sluice`, or `kubectl sluice`. The consumer's image has parts of it under other names:
+
+| there | here |
+| --- | --- |
+| `python -m sluice_checkpoints migrate`, `export`, `diagnose`, `show`, `adopt` | `sluice migrate` and so on |
+| `python -m sluice_checkpoints dead-letters list`, `show` | `sluice dead-letters list --path`, `show --path` |
+| `python -m sluice_consumer` | `sluice run` |
+| `python -m sluice_consumer redrive` | `sluice dead-letters redrive --config` |
+
 Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 
 Json = dict[str, Any]
@@ -198,8 +204,8 @@ def commands() -> str:
     """Every command with its options."""
     parts = [COMMANDS]
     parts += [_command(name, command) for name, command in leaves(program, "sluice")]
-    parts += [_command(name, command) for name, command in leaves(dead_letters, "python -m sluice_checkpoints dead-letters")]
-    parts += [_command("python -m sluice_consumer redrive", redrive)]
+    parts += [_command(f"{name} --path", command) for name, command in leaves(dead_letters, "sluice dead-letters")]
+    parts += [_command("sluice dead-letters redrive --config", redrive)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -95,7 +95,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _plugin_errors() -> Iterator[list[str]]:
-    """What the client logs in between: a credential plugin's failure with the plugin's words, of which it tells its caller nothing."""
+    """What the client logs in between: a credential plugin's failure with the plugin's words, which it does not pass to its caller."""
     found: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: found.append(_plugin_words(record.getMessage()))  # type: ignore[method-assign]

@@ -124,7 +124,7 @@ class Person:
                 raise NothingThere(f"{pod} is gone: {error}; next: try again") from error
 
     def act(self, name: str, decide: Callable[[Json], Intent]) -> str:
-        """Read, decide, and patch on the condition that nothing changed since; decides anew if something did. Returns what to say.
+        """Read, decide, and patch on the condition that nothing changed since; decides again if something did. Returns what to print.
 
         Raises:
             ChangedMeanwhile: it changed again and again; nothing was written.

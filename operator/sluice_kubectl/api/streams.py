@@ -1,4 +1,4 @@
-"""What is read as text and has no place in the operator's port: logs, and the metrics of a driver."""
+"""What is read as text and does not belong in the operator's port: logs, and the metrics of a driver."""
 
 from __future__ import annotations
 

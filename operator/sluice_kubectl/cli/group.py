@@ -1,6 +1,6 @@
 """All commands under one name. A command's module is imported when it is called: `status` loads no Spark, and `migrate` no Kubernetes.
 
-What is not installed is left out of the help, which says how to get it; who calls it is told the same.
+Commands that are not installed are left out of the help. The help, and an attempt to call one, say how to install them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`dead-letters list|show|redrive NAME`: letters of a consumer by its resource.
+"""`dead-letters list|show|redrive NAME`: dead letters of a consumer by its resource.
 
-`list` and `show` read the folder from here, so they work while no driver runs: too many letters end a driver.
-`redrive` needs the pipeline and its rights, so it runs in a pod like the driver's; in the driver's own pod it would share the driver's memory.
+`list` and `show` read the folder from here, so they work while no driver runs: too many dead letters end a driver. `redrive` needs the pipeline and
+its rights, so it runs in a pod like the driver's; in the driver's own pod it would share the driver's memory.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached:
 
 
 class LetterCommands(click.Group):
-    """Letters by resource. With --path or --config the command is that of another package, which needs no cluster."""
+    """Dead letters by resource. With --path or --config the command is that of another package, which needs no cluster."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """See click."""

@@ -60,7 +60,7 @@ def ticks() -> Iterator[None]:
 
 
 def live(at: Terminal, look: Any, due: Iterator[None]) -> None:
-    """Looks again and again until the person ends it. An answer that fails to come is told below the last screen."""
+    """Looks again and again until the person ends it. A failure to get an answer is shown below the last screen."""
     shown: RenderableType = Text("…")
     with Live(shown, console=at.out, screen=at.out.is_terminal, auto_refresh=False) as view:
         try:

@@ -40,7 +40,7 @@ class Parts:
     missing: list[str] = field(default_factory=list)
 
     def add(self, name: str, read: Callable[[], Any]) -> Any:
-        """Text or JSON under this name; a part that may not be read is missing, and the rest goes on. Returns what is in the report."""
+        """Text or JSON under this name; a part that may not be read is missing, and the rest follows. Returns what is in the report."""
         try:
             found = read()
         except CommandError as error:

@@ -66,13 +66,13 @@ class LettersReader:
     endpoint: str | None
 
     def list(self, consumer_id: str | None, out: Console, *, as_json: bool) -> None:
-        """Prints the letters of one consumer. Raises CommandError."""
+        """Prints the dead letters of one consumer. Raises CommandError."""
         from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
 
         self._told(lambda folder, output: dead_letters.list_(folder, consumer_id, output), out, as_json=as_json)
 
     def show(self, name: str, out: Console, *, as_json: bool) -> None:
-        """Prints one letter. Raises CommandError."""
+        """Prints one dead letter. Raises CommandError."""
         from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
 
         self._told(lambda folder, output: dead_letters.show(folder, name, output), out, as_json=as_json)

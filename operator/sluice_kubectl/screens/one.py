@@ -96,7 +96,7 @@ def pod_table(pods: Sequence[PodView], now: datetime) -> Table:
 
 
 def event_table(events: Sequence[EventView], now: datetime) -> Table:
-    """One line an event, the youngest last, where the eye is."""
+    """One line an event, the newest last, where the eye is."""
     table = grid("ago", "type", "reason", "message", wraps="message")
     for event in events:
         kind = Text("Warning", style="yellow") if event.warning else Text("Normal")

@@ -70,7 +70,7 @@ def number(value: float | None) -> str:
 
 
 def phase(one: ConsumerView) -> Text:
-    """The phase, in its colour; red where a person has to act."""
+    """The phase, in its colour; red where you have to act."""
     return Text(one.phase, style="red" if one.stalled else PHASES.get(one.phase, "cyan"))
 
 

@@ -30,7 +30,7 @@ class ConditionView:
 
 @dataclass(frozen=True, slots=True)
 class DriverView:
-    """The present driver, or the last one. `leaving` is the pod of the one before it, while that ends its work."""
+    """The present driver, or the last one. `leaving` is the pod of the previous driver, while it ends its work."""
 
     attempt: int
     pod: str | None
@@ -64,7 +64,7 @@ class FiguresView:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec than the present one; `letters`: where dead letters go.
+    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec. `letters` is where dead letters go.
 
     `unreadable` are the first five fields that are there and cannot be read.
     """

@@ -52,7 +52,7 @@ SAID = re.compile(  # in prose: `the password is x`, `machine db login u passwor
     r"(?!(?i:in|for|of|the|must|not|was|has|does|and|or|from|is|at|on|by|with|to|failed|required|expired|incorrect|wrong|missing|changed|authentication|auth|policy|reset|hash|file)\b|$)(?P<value>\S.*)"
 )
 SAID_OF = re.compile(r"(?i:passw(?:or)?ds?\b[^:=\n]{1,40}[:=])\s*(?P<value>\S.*)")  # `Password for user bob: x`
-MIXED = re.compile(  # `the token is x`, `client secret x`: a word of letters and digits
+MIXED = re.compile(  # `the token is x`, `client secret x`: a word of characters and digits
     r"(?i:(?:secret|token|credentials?|pass|(?:api|app|access|private|client|shared|account)[ _-]?key)\b)(?i:\s+(?:is|was|of|to|set|now))*\s+"
     r"(?P<value>[\"']?(?=[\w+/=!#$%^&*]{0,40}[A-Z])(?=[\w+/=!#$%^&*]{0,40}[a-z])(?=[\w+/=!#$%^&*]{0,40}\d)[\w+/=!#$%^&*]{6,}(?![\w-]).*)"
 )
@@ -122,7 +122,7 @@ def _without_random(said: str) -> str:
 
 
 def is_random(word: str) -> bool:
-    """Whether letters and digits alternate as in no name: `AbstractS3ACommitterFactory` changes its class 7 times in 27 characters."""
+    """Whether digits and other characters alternate as in no name: `AbstractS3ACommitterFactory` changes its class 7 times in 27 characters."""
     if not re.search(r"\d", word) or not re.search(r"[A-Za-z]", word):
         return False
     return len(re.findall(r"\d", word)) >= 4 or _changes(word) >= 0.4 * len(word)

@@ -27,7 +27,7 @@ OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class LettersPlace:
-    """A folder of letters; region and endpoint of its bucket, None: as the person's AWS configuration says."""
+    """A folder of dead letters; region and endpoint of its bucket, None: as the person's AWS configuration says."""
 
     path: str
     region: str | None
@@ -53,7 +53,7 @@ def letters_place(body: Json) -> LettersPlace:
 
 
 def in_pod(pod: str, namespace: str, place: LettersPlace, what: str) -> NotOffered:
-    """Letters in a volume of the driver's pod are read there."""
+    """Dead letters in a volume of the driver's pod are read there."""
     command = f"kubectl exec -n {namespace} {pod} -c driver -- python -m sluice_checkpoints dead-letters {what} --path {place.path}"
     return NotOffered(f"the dead letters are at {place.path} of the driver's pod, which is not a folder of this machine; next: {command}")
 
@@ -64,7 +64,7 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     The resource owns it, so it goes with it. Its role is none of the operator's, which leaves it alone.
 
     Raises:
-        NotOffered: the letters are in a volume that only the driver's own pod has.
+        NotOffered: the dead letters are in a volume that only the driver's own pod has.
     """
     meta, body = ObjectPart.whole(consumer).part("metadata"), ObjectPart.whole(copy.deepcopy(driver))
     spec, namespace, owned = body.part("spec").value, required(meta, "namespace"), required(meta, "name")
@@ -99,7 +99,7 @@ def _container(driver: ObjectPart) -> ObjectPart:
 
 
 def _reachable(place: LettersPlace, spec: ObjectPart, container: ObjectPart, pod: str) -> None:
-    """An emptyDir, or the container's own disk, is another one in each pod: there a redrive would find no letters."""
+    """An emptyDir, or the container's own disk, is another one in each pod: there a redrive would find no dead letters."""
     if not place.path.startswith("file://"):
         return
     folder = place.path.removeprefix("file://").rstrip("/") + "/"

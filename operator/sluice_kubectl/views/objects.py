@@ -46,7 +46,7 @@ class EventView:
 
 
 def pods(bodies: Iterable[Json]) -> tuple[PodView, ...]:
-    """Driver, executors, migration, redrive; the youngest of each first."""
+    """Driver, executors, migration, redrive; the newest of each first."""
     found = (shown(_pod(body)) for body in bodies)
     return tuple(sorted(found, key=lambda pod: (ROLES.get(pod.role, len(ROLES)), -(pod.created or EARLIEST).timestamp(), pod.name)))
 

@@ -1,4 +1,4 @@
-"""Objects of a cluster, read totally: whatever stands at a place, a value within bounds is read, and what is none is noted. Pure.
+"""Objects of a cluster, read totally: whatever a field contains, a value within bounds is read, and anything else is noted. Pure.
 
 The bounds are the operator's (`sluice_operator.untrusted`). What is not there is None and no fault; what is there and unreadable is one row's matter.
 """

@@ -1,4 +1,4 @@
-"""By what this cluster is known, so that the checkpoint table tells two of one account apart (docs/protocol.md, "The owner")."""
+"""The names by which this cluster is known, so that the checkpoint table distinguishes two of one account (docs/protocol.md, "The owner")."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _owner_env(resource: Resource, clusters: tuple[str, ...]) -> list[Json]:
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:
-    """Tells a driver that there was a checkpoint table. It is a variable: older drivers ignore one, and refuse an unknown setting."""
+    """Informs a driver that there was a checkpoint table. It is a variable: older drivers ignore one, and refuse an unknown setting."""
     return [] if driver.generation is None else [{"name": "SLUICE_TABLE_MADE", "value": "true"}]
 
 

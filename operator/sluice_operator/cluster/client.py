@@ -1,8 +1,7 @@
 """The API server through the official client's transport.
 
-Only `ApiClient` is used, for credentials and TLS, with plain JSON: its model classes cost tens of megabytes and hide unknown
-fields, and half the CPU of a call is spent above its connection pool. No call is retried here, because only the caller knows
-what a lost reply means.
+Only `ApiClient` is used, for credentials and TLS, with plain JSON. Its model classes cost tens of megabytes and hide unknown fields, and half the CPU
+of a call is spent above its connection pool. No call is retried here, because only the caller knows what a lost reply means.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ DIGITS = re.compile(r"[0-9]{1,6}")
 MOST = 4 * 2**20  # bytes of an answer that are read: no API server stores an object of half that size
 JSON = "application/json"
 NO_DRY_RUN = "does not support dry run"
-SAMPLES = (100, 10, 1)  # objects of an audit, fewer if they are too large; of 500, JSON was 18 % of what the operator did with 500 drivers at rest
+SAMPLES = (100, 10, 1)  # objects of an audit, fewer if they are too large; of 500, JSON was 18 % of what the operator did with 500 idle drivers
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 

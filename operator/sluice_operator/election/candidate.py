@@ -34,7 +34,7 @@ LOG = logging.getLogger("sluice")
 LONGEST = 60.0  # seconds of a Lease's duration that count: anybody who may write the Lease could stop all operators for years
 TRANSITIONS = 2**31 - 1  # the API's number has 32 bits
 NO_HOLDER, UNKNOWN_HOLDER, ABSENT = "", "somebody", ""
-CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it goes on while the machine is suspended, as the clocks of others do
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it runs while the machine is suspended, as the clocks of others do
 
 
 def uptime() -> float:
@@ -57,7 +57,7 @@ class ElectionTimings:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRef:
-    """The Lease, and the identity of this candidate: a new one for each process, also in the same pod."""
+    """The Lease, and the identity of this candidate: a new one for each process, even in the same pod."""
 
     namespace: str
     name: str

@@ -1,7 +1,7 @@
 """The CRD, generated from the models: `python -m sluice_operator.generate.crd [FILE…]` writes it (default: standard output).
 
-The API server refuses a field that the schema does not have (`kubectl apply` asks it to), and writes defaults out. Two places stay open: arguments
-of the pipeline, and what is Kubernetes' own, such as a pod template, which the API server sees when a pod is made.
+The API server refuses a field that the schema does not have (`kubectl apply` asks it to), and writes defaults out. Two parts stay open: arguments of
+the pipeline, and what is Kubernetes' own, such as a pod template, which the API server sees when a pod is made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 KEEP = {"helm.sh/resource-policy": "keep"}  # uninstalling the chart must not delete every consumer of the cluster
 OPEN = "x-kubernetes-preserve-unknown-fields"
-UNSEEN = {"observedGeneration": 0}  # without a status kstatus takes a resource for one that works, and Flux goes on at once
+UNSEEN = {"observedGeneration": 0}  # without a status kstatus takes a resource for one that works, and Flux continues at once
 UNDEFAULTED = {"serviceAccountName"}  # whether it was written decides what the executors run as
 TABLE = "checkpoints.table is immutable, also when it was left out: the positions are in the old table"
 SPEC_RULES = [

@@ -21,5 +21,5 @@ def slug(heading: str) -> str:
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
-    """A page with each of its generated parts as the code has it now."""
-    return PART.sub(lambda match: f"{match[1]}{parts[match[2]]()}\n{match[3]}", text)
+    """A page with each of these generated parts as the code has it now; it may have others, which another module writes."""
+    return PART.sub(lambda match: f"{match[1]}{parts[match[2]]()}\n{match[3]}" if match[2] in parts else match[0], text)

@@ -86,7 +86,7 @@ def rules() -> str:
 def families() -> list[tuple[str, str, tuple[str, ...], str]]:
     """Every metric of the operator, from its registry: name as scraped (of a histogram without `_bucket`), type, labels, and what it says."""
     counted = OperatorMetrics()
-    found = [(_name(item), item._type, item._labelnames, item._documentation) for item in counted.registry._collector_to_names]  # type: ignore[attr-defined]  # noqa: SLF001 - the library tells labels nowhere else
+    found = [(_name(item), item._type, item._labelnames, item._documentation) for item in counted.registry._collector_to_names]  # type: ignore[attr-defined]  # noqa: SLF001 - the library shows labels nowhere else
     gauges = Gauges(Sources(list, lambda: False, dict)).describe()
     return found + [(family.name, family.type, family._labelnames, family.documentation) for family in gauges]  # noqa: SLF001 - as above
 

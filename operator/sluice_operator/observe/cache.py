@@ -1,7 +1,7 @@
 """What the watches showed last, by resource. It says when a live read is needed; actions are planned from that read.
 
-A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Three facts are kept that a
-live read cannot show: when a report last changed and when a deletion was seen first, by this process's clock, and the exit of a pod that is gone.
+A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Three facts are kept that a live read cannot
+show. They are when a report last changed, when a deletion was seen first, both by this process's clock, and the exit of a pod that is gone.
 
 A call takes time. What the watches show during it replaces what its answer says: they show each change once, and the last one last.
 Otherwise a pod whose deletion was shown during a read would stay in the cache, and a spec that was edited during it would be forgotten.
@@ -278,7 +278,7 @@ def _pod(entry: CacheEntry, raw: Json, now: datetime) -> Pod:
 def _ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
     """The pod with the end of its grace period by this process's clock: the API server's may be minutes off.
 
-    The period counts from when this process saw that end first; after a restart of the operator, anew.
+    The period counts from when this process saw that end first; after a restart of the operator, it counts again.
     """
     if pod.gone_by is None:
         return pod

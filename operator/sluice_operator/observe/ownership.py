@@ -1,8 +1,8 @@
 """Which of the pods and Jobs that carry a resource's label are its own. Pure.
 
-Labels prove nothing: a copy of a driver keeps them, and any pod may have them. What decides is the controller that an object names, or the
-uid that the status names: of an object with a name and an annotation of ours, for somebody else may have written the status.
-A driver of an earlier resource of this name counts too: two drivers never run side by side.
+Labels prove nothing: a copy of a driver keeps them, and any pod may have them. What decides is the controller that an object names, or the uid that
+the status names. The uid counts for an object with a name and an annotation of ours only, because somebody else may have written the status. A driver
+of an earlier resource of this name counts too: two drivers never run side by side.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Item = TypeVar("Item", Pod, Job)
 def own(resource: Resource, status: Status, seen: Observed) -> Observed:
     """What was seen, without what is not the resource's own. Its own objects that lost their owner have it again.
 
-    A driver whose containers have ended and that another program's finalizer keeps from being deleted is gone, and so are its executors that have
-    ended: nothing runs in them any more.
+    A driver whose containers have ended and that another program's finalizer keeps from being deleted is gone. So are its executors that have ended.
+    Nothing runs in them any more.
     """
     over = {pod.uid for pod in seen.drivers if pod.finished and pod.deleting and pod.held}
     left = tuple(pod for pod in seen.executors if not (pod.finished and (pod.held or pod.owner in over)))

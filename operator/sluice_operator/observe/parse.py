@@ -109,7 +109,7 @@ def _shown(holder: tuple[str, str], about: Resource) -> str:
 
 
 def _without_table(wanted: DesiredSpec, last: DesiredSpec | None) -> DesiredSpec | None:
-    """What a resource does that may not have the table: nothing is started. One that has begun with another goes on with that."""
+    """What a resource does that may not have the table: nothing is started. One that has begun with another continues with that."""
     if last is None or last.spec.stream == wanted.spec.stream:
         return None
     raw = {**last.raw, "suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
@@ -148,7 +148,7 @@ def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[D
 def _last_good(raw: Json, status: Status, namespace: str, policy: Policy) -> DesiredSpec | None:
     """The last spec that was accepted, if it is still within the bounds, or says what the user's own spec says.
 
-    The second: an operator or a policy that was before took it, and what it started goes on. Anything else that is out of bounds may have been
+    The second: an operator or a policy that was before took it, and what it started continues. Anything else that is out of bounds may have been
     written by somebody who may write a status, and no more.
     """
     if status.last_good_spec is None:

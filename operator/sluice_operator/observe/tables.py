@@ -143,7 +143,7 @@ def starts(body: Json, policy: Policy) -> bool:
 
 def _named(key: ResourceKey, body: Json) -> Named:
     status = part(body, "status")
-    spec = part(body, "spec") or part(status, "lastGoodSpec")  # of one that was not read, the last one goes on
+    spec = part(body, "spec") or part(status, "lastGoodSpec")  # of one that was not read, the last one stays
     reached = _reached(body)
     begun = None if reached is Claim.NAMES else table(key, part(status, "lastGoodSpec") or spec)
     meta = part(body, "metadata")

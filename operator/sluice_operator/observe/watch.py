@@ -1,8 +1,7 @@
 """Watches of KinesisConsumers, pods and Jobs: list, watch, resume at the last version, list again after 410.
 
-An error ends no watch, and no other watch. A namespace that may not be read is tried again: its rights may come back.
-An object that cannot be read hides no other one. kopf's watch would end the process with it, and its queue and task for each object would cost
-two thirds of an event's CPU.
+An error ends no watch, and no other watch. A namespace that may not be read is tried again: its rights may come back. An object that cannot be read
+hides no other one. The watch of kopf would end the process, and its queue and task for each object would cost two thirds of an event's CPU.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ KINDS = (CONSUMER_KIND, "Pod", "Job")
 SELECTED = {"Pod": {"labelSelector": OURS}, "Job": {"labelSelector": OURS}}  # of resources all: one whose class changes has to be seen
 TOKEN = 65_536  # characters of what asks for the next page
 LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
-GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs as much as an event
+GATHER = 0.2  # seconds: what arrives in this time is read at once; waking up costs as much as an event
 MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
@@ -103,7 +102,7 @@ class Watch:
                     self.listed.set()  # its rights may never come, and others wait
             except (WatchBroken, aiohttp.ClientError, OSError) as error:
                 why = str(error) or type(error).__name__
-            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch continues
                 trace, why = error, repr(error)
             await self._ended(why, trace)
 
@@ -230,7 +229,7 @@ async def _pause(reply: aiohttp.ClientResponse) -> None:
     if transport is None:
         return
     if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:
-        limit(high=1)  # of TLS: otherwise it goes on reading into its own buffer
+        limit(high=1)  # of TLS: otherwise it keeps reading into its own buffer
     transport.pause_reading()
     try:
         await asyncio.sleep(GATHER)

@@ -1,7 +1,7 @@
 """What one watch knows: how far it has come, and what it has shown. Pure: no connection, no clock.
 
-A list and the changes after it are one sequence. What a new list does not contain was deleted meanwhile, and becomes a deletion event.
-Only the names of objects are kept: 5,000 pods must fit into memory.
+A list and the changes after it are one sequence. What a new list does not contain was deleted in between, and becomes a deletion event. Only the
+names of objects are kept: 5,000 pods must fit into memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WatchExpired(Exception):
 
 
 class WatchBroken(Exception):
-    """The server ended the watch with another error. Go on from the last version."""
+    """The server ended the watch with another error. Continue from the last version."""
 
 
 class KnownObject(NamedTuple):
@@ -47,7 +47,7 @@ class KnownObject(NamedTuple):
 
 
 class WatchState:
-    """One kind in one namespace, or in all. The watch goes on from `version`; None: a list comes first."""
+    """One kind in one namespace, or in all. The watch continues from `version`; None: a list comes first."""
 
     def __init__(self) -> None:
         self.version: str | None = None
@@ -70,7 +70,7 @@ class WatchState:
                 yield event
 
     def end(self, version: str) -> Iterator[WatchEvent]:
-        """The list is complete: what was known and is not in it was deleted. The watch goes on from this version."""
+        """The list is complete: what was known and is not in it was deleted. The watch continues from this version."""
         for uid in self._known.keys() - self._listed:
             known = self._known.pop(uid)
             where = {"namespace": known.namespace, "name": known.name, "uid": uid, "resourceVersion": version}

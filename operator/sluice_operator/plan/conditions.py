@@ -125,7 +125,7 @@ def draining(view: View, step: Step) -> ConditionValue:
 
 
 def spec_valid(view: View, _step: Step) -> ConditionValue:
-    """Whether the present spec is valid. If not, the last good one goes on."""
+    """Whether the present spec is valid. If not, the last good one stays in force."""
     return ConditionValue("False", "SpecInvalid", view.problem) if view.problem else ConditionValue("True", "Accepted")
 
 

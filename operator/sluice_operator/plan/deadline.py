@@ -1,7 +1,7 @@
 """The progress deadline: what is under way for too long is Stalled, as a Deployment's ProgressDeadlineExceeded. Pure.
 
-Only the conditions change; the actions go on. Time counts from the moment at which the resource was last as its spec asks, from
-the last change of the spec, or from the end of the migration: the latest of these.
+Only the conditions change; the actions continue. Time counts from the latest of three moments: the resource was last as its spec asks, the spec was
+changed, or the migration ended.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.plan.record import DISRUPTIONS, FORCED
 from sluice_operator.plan.running import UNHEARD
 from sluice_operator.state.actions import Action, CreateDriver, DeletePod
-from sluice_operator.state.status import DriverStatus, Leaving, Phase
+from sluice_operator.state.status import DriverStatus, Exit, Leaving, Phase, RestartStatus
 from sluice_operator.state.view import Step, View, progress
 
 if TYPE_CHECKING:
@@ -66,14 +66,24 @@ def await_executors(view: View) -> Step | None:
     """
     if view.driver_pod is not None or not view.observed.executors:
         return None
-    step, end, restarts = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit, view.status.restarts
-    if end is None or end.reason in {"Drained", END_REACHED}:
-        return step
-    step = replace(step, phase=Phase.STARTING if restarts.next_at is None else Phase.BACKING_OFF)
-    failed = (restarts.reason, restarts.message) == (end.reason, end.message) and end.reason not in DISRUPTIONS
-    if restarts.reason is None or step.reason in LATER or not (failed or restarts.next_at):
-        return step
-    return replace(step, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}")
+    step = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving"))
+    end, restarts = view.driver.exit, view.status.restarts
+    waits = Phase.STARTING if restarts.next_at is None else Phase.BACKING_OFF
+    own, failure = (step.reason, step.message), (restarts.reason or "", f"{restarts.message or ''}; {step.message}")
+    cases = (  # the first that holds; the phase; reason and message
+        (end is None or end.reason in {"Drained", END_REACHED}, step.phase, own),
+        (step.reason in LATER, waits, own),
+        (restarts.reason is None, waits, own),
+        (restarts.next_at is not None or _is_failure(end, restarts), waits, failure),
+        (True, waits, own),
+    )
+    phase, (reason, message) = next((phase, words) for holds, phase, words in cases if holds)
+    return replace(step, phase=phase, reason=reason, message=message)
+
+
+def _is_failure(end: Exit | None, restarts: RestartStatus) -> bool:
+    """Whether the last driver's own end is what the restarts name, and it was no disruption."""
+    return end is not None and end.reason not in DISRUPTIONS and (restarts.reason, restarts.message) == (end.reason, end.message)
 
 
 def confirm(view: View) -> Step | None:
@@ -115,7 +125,7 @@ def following(view: View) -> DriverStatus:
 
 
 def _given_up(view: View) -> bool:
-    """Whether the user gave up the driver before this one. Then this one has to take the lease over."""
+    """Whether the user gave up the driver before this one. Then this one takes the lease over."""
     end, left = view.driver.exit, view.driver.leaving
     return (end is not None and end.reason == FORCED) or (left is not None and left.uid == view.resource.force)
 

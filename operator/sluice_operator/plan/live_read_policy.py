@@ -26,7 +26,7 @@ SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.COMPLETED, Phase.FA
 
 
 def max_age(phase: Phase, resources: int) -> timedelta:
-    """How old the last live read of a resource in this phase may get, whatever the watches show meanwhile."""
+    """How old the last live read of a resource in this phase may get, whatever the watches show."""
     if phase in SETTLED:
         return max(RESYNC, timedelta(seconds=resources / RESYNC_RATE))
     return min(RESYNC, max(UNSETTLED, timedelta(seconds=resources / LOOKS_RATE)))
@@ -58,7 +58,7 @@ def _without_figures(old: Status, new: Status) -> Status:
 def _only_driver_progress(view: View, intent: Plan) -> bool:
     """Whether the difference is only the progress of a driver whose pod the watches show alive.
 
-    No action follows, and nothing is concluded from what the watches do not show. The write fails if the resource has changed meanwhile.
+    No action follows, and nothing is concluded from what the watches do not show. The write fails if the resource has changed since.
     """
     pod, old, new = view.driver_pod, view.status, intent.status
     same = replace(

@@ -28,7 +28,7 @@ SOURCE_ACTIVE = 75
 PODLESS = timedelta(seconds=60)  # a busy controller makes a pod in seconds
 TAKEN_AWAY = {"Killed", "Evicted"}
 JUDGED = {MigrationState.COMPLETE, MigrationState.FAILED, MigrationState.SOURCE_ACTIVE}
-OUTLIVED = timedelta(seconds=10)  # a Job is marked as ended within a moment, unless another container of its pod goes on
+OUTLIVED = timedelta(seconds=10)  # a Job is marked as ended within a moment, unless another container of its pod keeps running
 MAX_TRIES = 99  # a name of 63 characters has room for two digits; then from 1 again, when the old Job is gone
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOST = "DriverLost"
 FORCED = "Forced"
 REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
-SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on; not a failure (docs/interfaces.md)
+SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch works; not a failure (docs/interfaces.md)
 MOST_ENDS = 1_000_000  # that are counted
 DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # the pod was taken away: not the driver's fault
 

@@ -52,7 +52,7 @@ def refused_by_api(view: View, step: Step) -> Step:
 
 
 def refused_by_driver(view: View, step: Step) -> Step:
-    """A driver refused this spec: the step is stalled until a driver works with it. The operator goes on trying, with backoff."""
+    """A driver refused this spec: the step is stalled until a driver works with it. The operator keeps trying, with backoff."""
     if not view.refused or view.resource.paused or step.phase not in {Phase.STARTING, Phase.BACKING_OFF}:
         return step
     reason, said = view.status.restarts.reason or "Refused", _said(view)

@@ -58,11 +58,11 @@ class WriteContext:
 
 
 def write_time(old: Status, new: Status, context: WriteContext) -> WriteTime:
-    """When `new` is written in the place of `old`.
+    """When `new` is written instead of `old`.
 
-    An action depends on the status, so the status is written first. It does not depend on facts that a live read finds again.
-    A plan that goes on at once continues from its own status, so that is written at once too.
-    One of many changes of mere phase and conditions waits as words do.
+    An action depends on the status, so the status is written first. It does not depend on facts that a live read finds again. A plan that is followed
+    by another pass at once is based on its own status, so that is written at once as well. One of many changes of mere phase and conditions waits as
+    words do.
     """
     if new == old:
         return WriteTime.NEVER

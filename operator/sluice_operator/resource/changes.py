@@ -93,7 +93,7 @@ class DesiredSpec:
 
 
 def _written(raw: Json, keys: Iterable[str]) -> set[str]:
-    """The hashes of operators up to 0.1, over these fields as they are written; the later ones of them told no empty map from none."""
+    """The hashes of operators up to 0.1, over these fields as they are written; the later ones did not distinguish an empty map from none."""
     chosen = _chosen(raw, keys)
     return {digest(chosen, 12), digest(_stated(chosen), 12)}
 
@@ -104,7 +104,7 @@ def _chosen(raw: Json, keys: Iterable[str]) -> Json:
 
 
 def _stated(value: Any) -> Any:
-    """Without null, and without maps and lists that are empty, but in fields that are kept to the letter."""
+    """Without null, and without maps and lists that are empty, except in fields that are kept exactly as written."""
     if not isinstance(value, dict):
         return value
     stated = {key: each if key in TO_THE_LETTER else _stated(each) for key, each in value.items()}

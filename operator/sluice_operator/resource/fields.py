@@ -269,7 +269,7 @@ def parse(raw: dict[str, Any] | str) -> Spec:
         InvalidSpec: with one sentence per field, at most five.
     """
     if isinstance(raw, str):
-        raise InvalidSpec(f"spec: {raw}")  # the text that stands in the place of a spec that was not read
+        raise InvalidSpec(f"spec: {raw}")  # the text that replaces a spec that was not read
     if unusable := bounds.problem(raw, "spec", VALUES):
         raise InvalidSpec(unusable)
     if len(json.dumps(raw)) > MAX_BYTES:

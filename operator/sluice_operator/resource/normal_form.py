@@ -72,7 +72,7 @@ def _part(value: Json) -> Json:
 
 
 def _absent(key: str, value: Any) -> bool:
-    """Whether Kubernetes takes it as nothing. It tells no empty list from none."""
+    """Whether Kubernetes takes it as nothing. Kubernetes does not distinguish an empty list from none."""
     if value is None or value == []:
         return True
     return (value == {} and key in EMPTY_OBJECTS) or (value is False and key in FALSE) or (value == "" and key in BLANK)

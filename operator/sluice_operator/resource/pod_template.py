@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 def template_problem(template: Json, container: str) -> str | None:
-    """Why the template cannot be used, naming the place in it; None if it can."""
+    """Why the template cannot be used, naming the field in it; None if it can."""
     for key in template:
         if key not in {"metadata", "spec"}:
             return f"{key}: only metadata and spec are allowed here"

@@ -1,7 +1,7 @@
 """What this operator refuses in a well-formed spec: accounts, privileges, settings without effect, sizes that cannot run.
 
-Only the present spec is checked, never the last good one. After an upgrade, or a narrower policy, the condition says what is not
-accepted any more, and what runs goes on (`observe.parse.accept`). Pure.
+Only the present spec is checked, never the last good one. After an upgrade, or a narrower policy, the condition says what is not accepted any more,
+and what runs continues (`observe.parse.accept`). Pure.
 """
 
 from __future__ import annotations

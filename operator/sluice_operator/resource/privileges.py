@@ -29,7 +29,7 @@ SYSTEM = "system-"  # priority classes of the cluster's own pods
 
 
 def privilege_problem(template: Json) -> str | None:
-    """The first privilege that the template asks for, naming the place in it; None if it asks for none."""
+    """The first privilege that the template asks for, naming the field in it; None if it asks for none."""
     return next(itertools.chain(_annotations(template), _problems(part(template, "spec"))), None)
 
 

@@ -112,7 +112,7 @@ def _unwatched(item: Json) -> Json:
 
 
 def _named_drivers(body: Json, pods: list[Json]) -> list[str]:
-    """The driver, the one before it while the status says that it leaves, and those that listed executors name as their driver.
+    """The driver, the previous driver while the status says that it leaves, and those that listed executors name as their driver.
 
     Both of the first two may be there: one that a finalizer holds is not waited for.
     """

@@ -1,7 +1,7 @@
 """One loop per resource: reconcile, then sleep until an event wakes it or the next reconcile is due. Only the leader runs loops.
 
-Loops run on kopf's event loop, reconciles on worker threads, because they block. A reconcile that fails is repeated after a growing
-pause, not before the API server wants it (`Retry-After`), and its loop goes on.
+Loops run on kopf's event loop, reconciles on worker threads, because they block. A reconcile that fails is repeated after a growing pause, not before
+the API server wants it (`Retry-After`), and its loop continues.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Loops:
         self._alive: set[ResourceKey] = set()
 
     def listed(self) -> None:
-        """Every KinesisConsumer has been seen once. Before, a younger resource would be taken for the only one with its table."""
+        """Every KinesisConsumer has been seen once. Before, a newer resource would be taken for the only one with its table."""
         self._listed = True
         self._begin()
 
@@ -172,7 +172,7 @@ class Loops:
         return outcome
 
     async def _sleep(self, key: ResourceKey, wake: datetime, latest: datetime | None) -> bool:
-        """Sleep until an event (False), or until the time has come and no report arrived meanwhile (True)."""
+        """Sleep until an event (False), or until the time has come and no report has arrived (True)."""
         while True:
             pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
             try:

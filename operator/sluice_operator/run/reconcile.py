@@ -110,7 +110,7 @@ def _write_time(context: ReconcileContext, view: View, intent: Plan) -> WriteTim
 
 
 def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) -> ReconcileResult:
-    """Record, then apply. A conflict is no error: the resource changed meanwhile, and the next reconcile sees it."""
+    """Record, then apply. A conflict is no error: the resource has changed since, and the next reconcile sees it."""
     if intent.actions == (AddFinalizer(),):
         take_over(context, view, intent)
         return schedule.soon(view.now)
@@ -122,7 +122,7 @@ def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) 
         waits = status_refused(context, view, error)
         if not view.resource.deleting or not intent.actions:
             return waits
-        view = view.with_status(intent.status)  # a deletion goes on: it only ends what there is
+        view = view.with_status(intent.status)  # a deletion continues: it only ends what there is
     try:
         _apply(context, view, intent)
     except Conflict as error:

@@ -63,12 +63,12 @@ def report_failing(context: ReconcileContext, key: ResourceKey, why: str, now: d
         context.cluster.replace_status(with_status(resource, _stalled(resource, why, now)))
     except ApiError as error:
         LOG.warning("%s/%s: %s", *key, error)
-    except Exception:  # the loop goes on, whatever is in the resource
+    except Exception:  # the loop continues, whatever is in the resource
         LOG.exception("%s/%s: that its reconciles fail cannot be said in its status", *key)
 
 
 def _stalled(resource: Json, why: str, now: datetime) -> Json:
-    """The status as it is stored, with conditions that say what fails. The next reconcile that succeeds writes all of them anew."""
+    """The status as it is stored, with conditions that say what fails. The next reconcile that succeeds writes all of them again."""
     stored = part(resource, "status")
     with contextlib.suppress(Unreadable):
         stored = dump_status(load_status(stored))

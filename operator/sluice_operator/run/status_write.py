@@ -52,7 +52,7 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
 
 
 def with_status(body: Json, status: Json) -> Json:
-    """What replaces the status of a resource. Its spec stays as it is stored, also where it is nested too deeply to be read."""
+    """What replaces the status of a resource. Its spec stays as it is stored, even where it is nested too deeply to be read."""
     meta = {key: value for key, value in body["metadata"].items() if key != "managedFields"}  # as deep as the spec
     return {"apiVersion": body.get("apiVersion") or API, "kind": CONSUMER_KIND, "metadata": meta, "status": status}
 
@@ -65,7 +65,7 @@ def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:
 
 
 def tell(context: ReconcileContext, view: View, events: Iterable[EventToSend]) -> None:
-    """Send the events, but for those of a reason that was told often lately."""
+    """Send the events, except those of a reason that was sent often lately."""
     key = key_of(view)
     new = [event for event in events if context.told.take(key, event.reason, view.now)]
     announce(context.cluster, view, new, context.settings.identity)

@@ -70,7 +70,7 @@ def _impossible_times(value: Any, path: str) -> Iterator[str]:
 
 
 def dump_status(status: Status) -> Json:
-    """JSON for the API server, without what is None; `lastGoodSpec` is kept to the letter."""
+    """JSON for the API server, without what is None; `lastGoodSpec` is kept exactly as written."""
     document: Json = STATUS.dump_python(replace(status, last_good_spec=None), mode="json", by_alias=True, exclude_none=True)
     if status.last_good_spec is not None:
         document["lastGoodSpec"] = status.last_good_spec

@@ -15,7 +15,7 @@ SHOWN = 4  # names of a path that a message shows
 
 
 def problem(value: object, path: str, most: int = VALUES) -> str | None:
-    """Why the value cannot be used, naming the place in it; None if it can. It does not recurse, and stops at `most` values and keys."""
+    """Why the value cannot be used, naming the field in it; None if it can. It does not recurse, and stops at `most` values and keys."""
     open_, seen = [(path, 0, value)], 0
     while open_:
         where, depth, item = open_.pop()

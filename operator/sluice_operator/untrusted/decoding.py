@@ -1,7 +1,7 @@
 """Bytes of the API server to JSON, however deep they are nested. Pure.
 
-A resource has places without a schema, and the API server takes 10,000 levels there. A parser gives up at about 1,000, and with the list or the
-watch that holds the object every other object would be lost.
+A resource has fields without a schema, and the API server takes 10,000 levels there. A parser gives up at about 1,000, and with the list or the watch
+that holds the object every other object would be lost.
 """
 
 from __future__ import annotations

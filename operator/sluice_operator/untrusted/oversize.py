@@ -1,7 +1,7 @@
 """Objects that are not small are decoded part by part, and of a part that is too large nothing is. Pure.
 
 A byte of JSON may become thirty bytes of memory (`[],`), so bytes are counted before they are decoded. The API server writes `metadata` before
-`spec`, and `status` last. Where it does not, the object is refused, never misread: what is cut out must be JSON by itself.
+`spec`, and `status` last. Where it does not, the object is refused, never misread: what is cut out must itself be JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGE, FEWER = 100, 5  # objects that are asked for; of a page that is too large,
 MESSAGE = f"not read: larger than {PART_BYTES} bytes, or more than {PART_VALUES} values; move code and data into the image"
 TEXTS = re.compile(TEXT, re.DOTALL)
 QUOTES = 4  # of a member with its name
-STATUSES = 32  # places that are tried: a pod template within the last good spec may have a status, too
+STATUSES = 32  # offsets that are tried: a pod template within the last good spec may have a status, too
 EVENT = re.compile(rb'\{"type":"([A-Z]{1,16})","object":')
 METADATA, SPEC, STATUS = b'"metadata":{', b',"spec":', b',"status":{'
 UNREAD = "unread"
@@ -63,10 +63,10 @@ def more(limit: int) -> int:
 
 
 def readable(data: bytes) -> Any:
-    """The JSON value. Of an object that is not small: its metadata, its spec and its status, and `MESSAGE` in the place of one that is too large.
+    """The JSON value. Of an object that is not small: its metadata, its spec and its status, and `MESSAGE` instead of one that is too large.
 
     Raises:
-        Unreadable: it is not small, and its metadata cannot be told apart, or one member of that is too large.
+        Unreadable: it is not small, and its metadata cannot be found, or one member of that is too large.
         ValueError: it is no JSON.
     """
     if len(data) <= SMALL:

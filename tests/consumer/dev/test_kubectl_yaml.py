@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from sluice_consumer.dev.kubectl_yaml import documents
 
@@ -84,3 +85,43 @@ def test_json_with_tabs_is_read() -> None:
 def test_yaml_in_braces_is_no_json() -> None:
     """It is read all the same."""
     assert documents("{a: [y, 12:30]}") == [{"a": [True, "12:30"]}]
+
+
+def laughs(levels: int, row: str = "a{0}: &a{0} [{1}]", repeats: int = 9) -> str:
+    """A document of so many lines, each of which repeats the line before several times."""
+    lines = [row.format(level, ", ".join([f"*a{level - 1}"] * repeats)) for level in range(1, levels)]
+    return "\n".join(["a0: &a0 {word: lol}", *lines]) + "\n"
+
+
+BOMBS = {
+    "a list": laughs(30),
+    "a map": laughs(30, "a{0}: &a{0} {{x: [{1}]}}"),
+    "a merge key": laughs(30, "a{0}: &a{0} {{<<: [{1}], k{0}: 1}}"),
+    "a value within itself": "a: &a [*a]\n",
+    "two values within each other": "a: &a {b: &b [*a, *a], c: *b}\n",
+    "a manifest's args": "spec:\n  pipeline:\n    args:\n" + "".join(f"      {line}\n" for line in laughs(30).splitlines()),
+    "long texts": f"a: &a {'x' * 100_000}\nall: [{', '.join(['*a'] * 90)}]\n",
+    "the second document": f"a: 1\n---\n{laughs(30)}",
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS.keys())
+def test_aliases_that_repeat_without_a_bound_are_refused(text: str) -> None:
+    """Within a moment, and by a line: some hundred bytes would be written out as gigabytes."""
+    with pytest.raises(ValueError, match=r"^aliases copy line \d+ and others too often: \d{2,6} of \d{2,6} values so far are copies; use fewer"):
+        documents(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        laughs(3),
+        "base: &base {k: v}\n" + "".join(f"x{n}: {{<<: *base, id: {n}}}\n" for n in range(2000)),
+        "word: &w lol\nall: [" + ", ".join(["*w"] * 90) + "]\n",
+    ],
+    ids=["81 words", "2000 maps that share one", "90 of one word"],
+)
+def test_aliases_of_a_manifest_that_people_write_are_read(text: str) -> None:
+    """As they are today: each is a copy."""
+    (found,) = documents(text)
+    assert found == yaml.safe_load(text)

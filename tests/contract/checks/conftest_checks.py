@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
+import page_blocks
 import pytest
 
 from sluice_consumer.checks import run
@@ -62,10 +63,18 @@ class Checked:
 
     def program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m sluice_consumer` in a process of its own."""
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "consumer"), str(self.folder)]), "SLUICE_LOG": "text"}
+        return self._run(sys.executable, "-m", "sluice_consumer", "--config", str(self.path), *arguments)
+
+    def typed(self, line: str) -> subprocess.CompletedProcess[str]:
+        """A command line in the folder of `consumer.json`, where `sluice` is installed."""
+        assert self.path.name in line
+        return self._run("sh", "-euc", line)
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        ours = os.pathsep.join([str(ROOT / "consumer"), str(ROOT / "operator"), str(self.folder)])
+        environment = os.environ | {"PYTHONPATH": ours, "PATH": page_blocks.path_with_sluice(self.folder), "SLUICE_LOG": "text"}
         environment |= {"SLUICE_TERMINATION_LOG": str(self.folder / "last")} | self.environment
-        command = [sys.executable, "-m", "sluice_consumer", "--config", str(self.path), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
     @property
     def last_words(self) -> dict[str, str]:

@@ -35,9 +35,8 @@ def test_a_check_that_finds_nothing_ends_with_0(consumer: Checked, tables: Calla
 def test_the_check_of_the_page_for_the_awslabs_connector(consumer: Checked) -> None:
     """Its dry run (docs/migrate/awslabs.md), word by word, with a start at a time as its manifest has it."""
     consumer.written["start"] = yaml.safe_load(page_blocks.beginning("docs/migrate/awslabs.md", "apiVersion:"))["spec"]["start"]
-    python, *words, check = shlex.split(page_blocks.beginning("docs/migrate/awslabs.md", "python -m sluice_consumer"))
-    assert (python, words, check) == ("python", ["-m", "sluice_consumer", "--config", consumer.path.name], "--check")
-    done = consumer.program(*SURE)
+    line = page_blocks.beginning("docs/migrate/awslabs.md", "sluice run").strip()
+    done = consumer.typed(f"{line} {shlex.join(SURE[1:])}")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

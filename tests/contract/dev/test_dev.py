@@ -35,6 +35,11 @@ def process(batch, info):
     for text in batch.rdd.mapPartitions(told).collect():
         print(text, flush=True)
 """
+RAISES = """
+def process(batch, info):
+    if batch.collect():
+        raise KeyError("amount")
+"""
 PATIENCE = 400  # seconds until a run that hangs is ended
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(importlib.util.find_spec("moto") is None, reason="not run: the extra `local` is not installed")]
 
@@ -131,6 +136,14 @@ def test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all(d
     dev.until_it_runs_anew()
     dev.type("four")
     dev.until("^third four$")
+    (folder / "my_pipeline.py").write_text(RAISES)
+    dev.until_it_runs_anew()
+    dev.type("five")
+    dev.until("KeyError: 'amount'")
+    (folder / "my_pipeline.py").write_text(IN_TASKS)
+    dev.until_it_runs_anew()
+    dev.until("^third five$")
+    assert not [line for line in dev.said if "did not release its lease" in line], "nobody works, and a run waits all the same"
     assert len(dev.left()) >= 3  # this program, moto, Spark's JVM
     assert dev.end() == 0
     assert dev.left() == []

@@ -84,7 +84,7 @@ def aggregate(key: str, *payloads: bytes) -> bytes:
 @contextmanager
 def kcl(jars: Path, stream: str, application: str, endpoints: Mapping[str, str], log: Path) -> Iterator[Callable[[set[str]], list[str]]]:
     """The real KCL; gives a function that waits for some lines and returns all that came so far."""
-    command = ["java", "-cp", f"{jars}/*", str(HERE / "GoesOn.java"), stream, application]
+    command = ["java", "-cp", f"{jars}/*", str(HERE / "KclWorker.java"), stream, application]
     lines: list[str] = []
     came = threading.Condition()
 

@@ -248,6 +248,11 @@ def fail(batch: DataFrame, _info: Any) -> None:
     raise RuntimeError("the sink is full")
 
 
+def fail_in_a_task(batch: DataFrame, _info: Any) -> None:
+    """A mistake in a function that runs on executors."""
+    batch.rdd.mapPartitions(_failing).collect()
+
+
 def _minute(rows: Any) -> Any:
     list(rows)
     time.sleep(60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from sluice_consumer.config import BatchConfig, Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
 from sluice_consumer.poison.isolator import BatchOverdue
 from sluice_consumer.process import supervisor, wiring
+from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats
 
 pytestmark = pytest.mark.spark
@@ -147,16 +149,40 @@ def _until(met: Callable[[], bool]) -> None:
 
 
 def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spark: SparkSession, aws: StreamConfig) -> None:
-    """The lease is not released: the next run waits it out, and replays."""
+    """No task failed, so the lease is released: the next run replays without a wait."""
     config = embedding(aws, "fail")
     with pytest.raises(RuntimeError, match="the sink is full"):
         embedded.run(spark, config, until_tip=True)
     row = wiring.store(config).consumer()
     assert row is not None
-    assert (row.released, row.committed) == (False, 0)
-    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True)
+    assert (row.released, row.committed) == (True, 0)
+    told = list[str]()
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True, tell=told.append)
+    assert not [line for line in told if "was not released" in line]
     assert seen[0][0] == 1
     assert seen[0][1] == list(range(RECORDS))
+
+
+@pytest.mark.parametrize("pipeline", ["fail_in_a_task", "fail_beside_a_job"])
+def test_a_lease_is_released_only_when_no_task_of_a_failed_run_can_be_working(pipeline: str, spark: SparkSession, aws: StreamConfig) -> None:
+    """A task failed, or was killed at the end of the run: not before a lease duration has passed."""
+    config, end = embedding(aws, pipeline), LeaseRelease()
+    with pytest.raises((RuntimeError, PySparkException, Py4JJavaError)):
+        embedded.run_leaving(spark, config, threading.Event(), print, end)
+    ended = time.monotonic()
+    assert not end.release()
+    assert not released(config)
+    while not end.release():
+        PAUSE.wait(0.2)
+    assert time.monotonic() - ended > LEASE / 2
+    assert released(config)
+
+
+def released(config: Config) -> bool:
+    """What the table says of the lease."""
+    row = wiring.store(config).consumer()
+    assert row is not None
+    return row.released
 
 
 @pytest.mark.parametrize("pipeline", ["refuse_early", "refuse_after_a_look"])

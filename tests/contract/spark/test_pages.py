@@ -91,8 +91,8 @@ def customers(aws: StreamConfig) -> StreamConfig:
 
 def typed(folder: Path, line: str) -> str:
     """A command in a shell in which the package is installed; what it printed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "PYTHONPATH": f"{page_blocks.ROOT / 'consumer'}{os.pathsep}{folder}"}
+    ours = [str(page_blocks.ROOT / part) for part in ("consumer", "operator")]
+    environment = os.environ | {"PATH": page_blocks.path_with_sluice(folder), "PYTHONPATH": os.pathsep.join([*ours, str(folder)])}
     done = subprocess.run(["bash", "-euc", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -114,11 +114,11 @@ def test_a_process_of_its_own_rejects_rows_and_redrives_them(spark: SparkSession
     stores = page_blocks.beginning(TESTING, "# my_pipeline.py")
     rejects = page_blocks.beginning(LETTERS, "from sluice_consumer.sinks import json_rows")
     (tmp_path / "my_pipeline.py").write_text(stores.replace("process(", "write(") + rejects)
-    command = page_blocks.beginning(NOTEBOOK, "python -m sluice_consumer --config")
+    command = page_blocks.beginning(NOTEBOOK, "sluice run --config")
     typed(tmp_path, command.replace(" [", " ").replace("']", "'").replace("tip]", "tip"))
     assert ids(spark, tmp_path / "orders") == list(range(GOOD))
     assert len(list(letters.rglob("shardId-*/*.json"))) == BAD + 1
     (tmp_path / "my_pipeline.py").write_text(stores)
-    all_of_them, _ = page_blocks.beginning(LETTERS, "python -m sluice_consumer redrive").splitlines()
+    all_of_them, _ = page_blocks.beginning(LETTERS, "sluice dead-letters redrive").splitlines()
     assert f"{BAD + 1} letters redriven" in typed(tmp_path, all_of_them)
     assert ids(spark, tmp_path / "orders") == list(range(GOOD + BAD))

@@ -79,6 +79,19 @@ def test_the_commands_of_the_page_are_those(stored: tuple[Scene, list[str]]) -> 
     assert ("Pod", POD) in asked
 
 
+def test_the_commands_for_a_folder_are_those_of_their_page(stored: tuple[Scene, list[str]]) -> None:
+    """docs/dead-letters.md, word by word: all of the folder without a cluster, and one by a name of the list."""
+    scene, (s3_endpoint, address, *_) = stored
+    lines = page_blocks.beginning("docs/dead-letters.md", "sluice dead-letters list").splitlines()
+    listing, showing = (shlex.split(line, comments=True)[1:] for line in lines)
+    listed = scene.run(*listing, "--json", s3_endpoint, address)
+    assert listed.exit_code == 0, listed.told
+    first, second = (one["name"] for one in json.loads(listed.said)["letters"])
+    assert {first, second} == {LETTER.path, OTHERS.path}
+    shown = scene.run(*[first if word == "NAME" else word for word in showing], s3_endpoint, address)
+    assert "ValueError: [no]" in shown.said, shown.told
+
+
 def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
     """By the name that `list` has."""
     scene, endpoints = stored

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from sluice_lab import places
+from sluice_lab.machine import downloads
 from sluice_lab.site import outside
 
 ROOT = Path(__file__).parents[3]
+OTHER_HOST = re.compile(r'<(?:link|img|script|iframe|source|object)[^>]+(?:src|href|data)="(?:https?:)?//')
 BUILD = [sys.executable, "-m", "mkdocs", "build", "--strict"]  # with --quiet a warning is not counted
 
 
@@ -20,7 +23,8 @@ BUILD = [sys.executable, "-m", "mkdocs", "build", "--strict"]  # with --quiet a 
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make site` makes it; a link, an anchor or an entry of the nav that leads nowhere, and a page without an entry, stop it."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run([*BUILD, "--site-dir", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False)
+    given = os.environ | {"SITE_SCRIPTS": str(downloads.site_scripts(places.work()))}
+    done = subprocess.run([*BUILD, "--site-dir", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False, env=given)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -36,20 +40,40 @@ def test_links_out_of_docs_lead_to_pages_of_the_site(site: Path) -> None:
     assert (site / "lab/sluice_lab/demo/demo.yaml").read_text() == (ROOT / "lab/sluice_lab/demo/demo.yaml").read_text()
 
 
-def test_pages_ask_no_other_host_for_fonts_or_styles(site: Path) -> None:
-    """A reader behind a proxy sees the same page. Only diagrams of Mermaid need a script that the theme fetches."""
+def test_pages_ask_no_other_host_for_scripts_styles_or_images(site: Path) -> None:
+    """A reader behind a proxy, or in a train, sees the same page."""
     for page in site.rglob("*.html"):
-        assert not re.search(r'<(?:link|img|script)[^>]+(?:src|href)="(?:https?:)?//', page.read_text().replace('rel="canonical"', "")), page
+        assert not OTHER_HOST.search(page.read_text().replace('rel="canonical"', "")), page
 
 
-def test_a_copy_of_mermaid_is_put_beside_the_pages(tmp_path: Path) -> None:
-    """And loaded by each, so that the theme fetches none."""
-    (tmp_path / "copy.js").write_text("// mermaid")
-    given = os.environ | {"MERMAID": str(tmp_path / "copy.js")}
-    done = subprocess.run([*BUILD, "--site-dir", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True, check=False, env=given)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "assets" / "mermaid.min.js").read_text() == "// mermaid"
-    assert '<script src="../assets/mermaid.min.js">' in (tmp_path / "site" / "reference" / "status.html").read_text()
+def test_styles_ask_no_other_host(site: Path) -> None:
+    """For fonts, or for other styles."""
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text()), style
+
+
+def test_a_page_with_a_diagram_has_its_script_and_no_other_has(site: Path) -> None:
+    """It is large, and the theme fetches one where there is none."""
+    for page in site.rglob("*.html"):
+        scripts = re.findall(r'<script src="([^"]+/)?mermaid\.js"', text := page.read_text())
+        assert len(scripts) == int('class="mermaid"' in text), page
+        assert all((page.parent / folder / "mermaid.js").resolve().is_file() for folder in scripts), page
+    assert 'class="mermaid"' in (site / "reference" / "status.html").read_text()
+
+
+def test_the_search_works_in_pages_from_a_folder(site: Path) -> None:
+    """A browser keeps a page's worker from files: the index is a script, and the worker a frame."""
+    assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")
+    assert '<script src="../assets/iframe-worker.js">' in (site / "reference" / "status.html").read_text()
+    assert (site / "assets" / "iframe-worker.js").stat().st_size > 500
+
+
+def test_without_the_scripts_there_is_no_site(tmp_path: Path) -> None:
+    """Pages would ask another host for them. The error says how to get them."""
+    without = {name: value for name, value in os.environ.items() if name != "SITE_SCRIPTS"}
+    done = subprocess.run([*BUILD, "--site-dir", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False, env=without)
+    assert done.returncode == 1
+    assert "run `make site`" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("fault", ["[gone](gone.md)", "[gone](operations.md#gone)"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_lab.site import prose
+from sluice_lab.places import REPO
+from sluice_lab.site import prose, prose_of_code
+from sluice_lab.site.sentences import habits
 
 LONG = " ".join(["word"] * 31)
 
@@ -12,12 +14,23 @@ LONG = " ".join(["word"] * 31)
 @pytest.mark.parametrize("page", prose.pages())
 def test_a_page_keeps_the_habits(page: str) -> None:
     """README, docs, and those of examples and charts; none is left out."""
-    assert prose.findings((prose.REPO / page).read_text()) == []
+    assert prose.findings((REPO / page).read_text()) == []
 
 
 def test_helps_fields_and_messages_keep_the_habits() -> None:
     """A command begins with its verb, a field with what it is."""
-    assert [*prose.helps(), *prose.fields(), *prose.messages()] == []
+    assert [*prose.helps(), *prose.fields(), *prose_of_code.messages()] == []
+
+
+def test_docstrings_and_comments_keep_the_habits() -> None:
+    """Of all that is shipped, and of the lab."""
+    assert list(prose_of_code.explanations()) == []
+
+
+def test_every_module_of_ours_is_read_for_its_docstrings() -> None:
+    """None is left out."""
+    found = {str(path.relative_to(REPO)) for part in ("consumer", "operator", "lab") for path in (REPO / part).rglob("*.py")}
+    assert set(prose_of_code.documented()) == found
 
 
 def test_the_commands_of_every_program_are_read() -> None:
@@ -30,10 +43,10 @@ def test_the_commands_of_every_program_are_read() -> None:
 
 def test_every_message_of_the_consumer_is_read() -> None:
     """But for lists of names and patterns, each of which is there."""
-    found = prose.modules()
+    found = prose_of_code.modules()
     assert {"consumer/sluice_consumer/embedded.py", "consumer/sluice_checkpoints/diagnose/rules.py"} <= set(found)
-    assert not set(found) & set(prose.habits().lists)
-    assert all((prose.REPO / name).exists() for name in (*found, *prose.habits().lists))
+    assert not set(found) & set(habits().lists)
+    assert all((REPO / name).exists() for name in (*found, *habits().lists))
 
 
 @pytest.mark.parametrize(
@@ -75,3 +88,52 @@ def test_what_is_no_sentence_of_ours_is_left_alone(text: str) -> None:
 def test_a_finding_names_the_line_and_what_to_write() -> None:
     """The first line of its paragraph."""
     assert prose.findings("Fine.\n\nIt works\nanew.") == ["3: 'anew', write 'again': It works anew."]
+
+
+MODULE = '''
+"""Works.
+
+It waits
+meanwhile.
+
+Attributes:
+    first, second: good. It goes on
+        for ever.
+    *rest: good; it stands in a row; x
+
+* An item anew.
+* docs/dead-letters.md, "Where letters go", is a heading.
+"""
+# It waits
+# meanwhile.
+x = 1  # noqa: E501 - it goes on
+y = f()  # type: ignore[arg-type]  # it goes on
+'''
+
+
+def test_a_broken_habit_in_a_docstring_or_a_comment_is_found_at_its_line() -> None:
+    """In a paragraph, an entry, an item, a comment of several lines, and the reason of a directive."""
+    assert [each.partition(", write")[0] for each in prose_of_code.findings(MODULE)] == [
+        "4: 'meanwhile'",
+        "8: 'goes on'",
+        "10: 'stands in'",
+        "12: 'anew'",
+        "15: 'meanwhile'",
+        "17: 'goes on'",
+        "18: 'goes on'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f'def f():\n    """Works.\n\n    {LONG}.\n    """',
+        f'class Some:\n    """{LONG}."""',
+        f'"""Works.\n\nRaises:\n    Refused: {LONG}.\n"""',
+        f"x = 1\n# {LONG}.",
+        '"""One: two; three: four."""',
+    ],
+)
+def test_a_sentence_of_a_docstring_or_a_comment_can_be_read_in_one_breath(code: str) -> None:
+    """Of at most 30 words and two colons or semicolons."""
+    assert len(prose_of_code.findings(code)) == 1

@@ -32,6 +32,7 @@ from sluice_consumer.poison.isolator import IsolationPorts, Isolator, SettlePati
 from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.ending import UNCLEAN
+from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
 from sluice_consumer.shards.looks import LookLimits, ShardLooks
 from sluice_consumer.shards.probe import Probe
@@ -224,9 +225,18 @@ class SimulatedEpoch:
         self.taken, self.heart = taken, heart
         self.driver = Process(f"epoch {self.number} driver (generation {taken.epoch.generation})", self._drive)
         heart.run()
-        if not self.driver.killed:
+        if self.world.habits.own_session and self.engine and isinstance(self.driver.error, JobFailed | JobsNotDone | ProcessRaised):
+            self._left(heart, LeaseRelease(self.engine.quiet, give=lambda: store.release(taken.epoch)))
+        elif not self.driver.killed:
             code = (0 if self.engine and self.engine.quiet() else UNCLEAN) if self.driver.error is None else 1
             Supervisor(self._config(), store, store)._ended(code, heart, taken.epoch)
+
+    def _left(self, heart: Heartbeats, end: LeaseRelease) -> None:
+        """What the session does that a run has left: it releases the lease as soon as it may, for two leases at most."""
+        end.due = lambda: heart.clock() >= heart.keep_promise_until
+        until = self.clock() + 2 * self.orders.lease
+        while self.clock() < until and not end.release():
+            self.sleep(0.5)
 
     def _config(self) -> Config:
         orders = self.orders

@@ -34,6 +34,7 @@ class Habits:
         overdue: on a record on which it raised otherwise, and in an outage, it hangs, until its driver ends.
         hasty: no doubt takes a time: how often a record fails is all that counts.
         straggles: beside a failure of `process` another job of it reads the batch, and hangs until it is cancelled; its tasks take a while to end.
+        own_session: a run in somebody else's session, which looks after its lease when `process` has raised (`lease_release`).
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -50,6 +51,7 @@ class Habits:
     overdue: bool = False
     hasty: bool = False
     straggles: bool = False
+    own_session: bool = False
     sparse: int = 0
     looks: int = 500
     refreshes: int = 128

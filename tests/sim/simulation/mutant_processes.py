@@ -8,6 +8,7 @@ from simulation.mutant import Patch, mutant
 from sluice_checkpoints.errors import LostRace
 from sluice_consumer.batches import consumer
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.process.lease_release import LeaseRelease
 
 
 @mutant(
@@ -88,3 +89,31 @@ def running_is_left(patch: Patch) -> None:
 def notes_vanish(patch: Patch) -> None:
     """Its driver dies before the report, and the next bind takes the note away."""
     patch.setattr(consumer.Consumer, "notes", ())
+
+
+@mutant(
+    "a run that raises releases its lease at once",
+    "An epoch: it releases when no task of it can be working",
+    stories="a_run_that_raises_while_a_task_of_it_is_cut_off",
+    own_session=True,
+)
+def released_at_once(patch: Patch) -> None:
+    """The next run reads while a task of the former one has yet to hand over what it bound."""
+    real = LeaseRelease.release
+
+    def release(self: LeaseRelease) -> bool:
+        self.quiet = lambda: True
+        return real(self)
+
+    patch.setattr(LeaseRelease, "release", release)
+
+
+@mutant(
+    "a run that raises keeps its lease",
+    "An epoch: it releases when no task of it can be working",
+    stories="a_run_that_raises_and_is_followed_at_once",
+    own_session=True,
+)
+def never_released(patch: Patch) -> None:
+    """The next run waits for nothing."""
+    patch.setattr(LeaseRelease, "release", lambda _self: True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simulation.habits import EARLY, NOTHING, READ, WAIVE, Habits
-from simulation.story import begin, go, inherit, reach, story, with_records
+from simulation.epochs import Orders
+from simulation.habits import EARLY, NOTHING, RAISE, READ, WAIVE, Habits
+from simulation.story import begin, go, inherit, lost, reach, story, with_records
 from simulation.world import World
 
 
@@ -76,4 +77,34 @@ def a_shard_that_an_audit_finds() -> World:
     world.split(world.open_shards[0])
     epoch.audit = True
     world.work(epoch, 3)
+    return world
+
+
+@story
+def a_run_that_raises_while_a_task_of_it_is_cut_off() -> World:
+    """In a session of its user's. The only attempt is cut off between bind and emission, and emits when the next run may have begun."""
+    world = with_records(habits=Habits(own_session=True, attempts=1))
+    former = begin(world)
+    late = lost(world, reach(world, former, "emit"))
+    world.work(former)
+    world.advance(1)
+    heir = world.start(Orders())
+    world.settle(heir)
+    world.work(heir)
+    go(world, late, 1)
+    return world
+
+
+@story
+def a_run_that_raises_and_is_followed_at_once() -> World:
+    """In a session of its user's. All its tasks are over, so the next run begins without watching the lease."""
+    world = with_records(habits=Habits(own_session=True, processes=(READ, RAISE)))  # by batch and generation: the second epoch reads
+    former = begin(world)
+    world.work(former)
+    world.advance(1)
+    heir = world.start(Orders())
+    world.settle(heir)
+    if heir.driver is None:
+        world.ledger.breaks("progress", "the next run watches a lease that nothing works under")
+    world.work(heir)
     return world

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
+from sluice_operator.cluster.port import Exists
 from sluice_operator.observe.parse import CONSUMER
 from sluice_operator.untrusted.values import moment
 
@@ -207,17 +209,21 @@ class Driver:
 
     def _executor(self, pod: Json) -> None:
         meta = pod["metadata"]
-        self.number += 1
         name = self.config["name"]  # its pod may have lost the label
         epoch = self.config["sparkConf"]["spark.app.id"]
         labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: name, "sluice.dev/role": "executor"}
         labels |= {"spark-role": "executor", "spark-app-selector": epoch}  # Spark's own
         refs = [{"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": self.uid, "controller": True}]
         head: Json = {"namespace": meta["namespace"], "ownerReferences": refs}
-        if self.number == 1:
-            self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"{epoch}-{self.uid}-conf-map"}})
+        if not self.number:
+            self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"spark-exec-{self.uid}-conf-map"}})
         spec = {"containers": [{"name": "executor", "image": pod["spec"]["containers"][0]["image"]}], "terminationGracePeriodSeconds": 30}
-        self._create({"kind": "Pod", "metadata": {**head, "name": f"{epoch}-{self.uid}-exec-{self.number}", "labels": labels}, "spec": spec})
+        created = False
+        while not created:  # a name may be taken by an executor of another driver; Spark tries its next one then
+            self.number += 1
+            with contextlib.suppress(Exists):
+                self._create({"kind": "Pod", "metadata": {**head, "name": f"{epoch}-exec-{self.number}", "labels": labels}, "spec": spec})
+                created = True
 
     def _create(self, body: Json) -> None:
         self.place.server.create(body)
