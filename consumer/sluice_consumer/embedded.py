@@ -26,8 +26,8 @@ from sluice_consumer import logs
 from sluice_consumer.config import Config
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.process import pod, supervisor, wiring
-from sluice_consumer.process.overdue_here import RunControls, RunWatch
 from sluice_consumer.process.lease_release import LeaseRelease
+from sluice_consumer.process.overdue_here import RunControls, RunWatch
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
