@@ -43,7 +43,7 @@ class Connections:
     """Calls to one host. Thread safe; `keep` connections are kept open, and each call has one to itself."""
 
     def __init__(self, host: str, make: Callable[[], socket], keep: int, whole: float = math.inf) -> None:
-        """`host`: the header; `whole`: seconds that a call may take."""
+        """`host` is sent as the header. `whole`: seconds that a call may take."""
         self._host, self._make, self._keep, self._whole = host, make, keep, whole
         self._idle: deque[socket] = deque()
 

@@ -57,7 +57,7 @@ class Endpoint:
         region: AWS region.
         url: another address than AWS's own, for emulators and private endpoints.
         timeout: seconds for connecting, and again for reading.
-        whole: seconds for all of a call, also where its reply comes byte by byte. Only `dynamodb.http` knows it, and only without a proxy.
+        whole: seconds for all of a call, even if its reply comes byte by byte. Only `dynamodb.http` knows it, and only without a proxy.
     """
 
     region: str

@@ -23,7 +23,7 @@ class EndedShards:
     Attributes:
         shards: their ids; the first of them is in the row's key.
         notes: what their rows said of possible losses, by shard.
-        at: the service's time of the listing that lacked them, epoch milliseconds: nothing was read of them later. 0: a version wrote the row that
+        at: the service's time of the listing that lacked them, epoch milliseconds. Nothing was read of them later. 0 was written by a version that
             folded only what was read a retention ago.
     """
 
@@ -110,7 +110,7 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
 
     Args:
         store: of the table.
-        epoch: who folds.
+        epoch: the one that folds.
         rows: at END in committed batches.
         at: the service's time of the last listing, epoch milliseconds.
 

@@ -231,7 +231,7 @@ def unread_since(view: TableView, millis: int) -> bool:
 
 
 def _unread_from(view: TableView, row: ShardRow) -> int:
-    """From when on records of a shard may be unread: when it or its parents were read last, or from when on it is to be read. 0: nothing is known."""
+    """Since when records of a shard may be unread: since it or its parents were read last, or since its start. 0: nothing is known."""
     return row.read_to or row.end.millis or earliest_arrival_millis(view.rows[parent] for parent in row.parents if parent in view.rows)
 
 

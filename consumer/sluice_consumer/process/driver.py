@@ -109,7 +109,7 @@ class Driver:
         return self._spark is None or threads.answers(self._spark, JVM_SECONDS)
 
     def _drained(self, work: Session) -> Ending:
-        """A loop that ends without being told to has reached the end of its run."""
+        """A loop that ends, and was not drained, has reached the end of its run."""
         if self._config.until is None:
             return Ending(0, "", "")
         if self._drain.is_set():

@@ -22,7 +22,7 @@ def overtaken(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> s
 
 
 def overtaken_before(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> str | None:
-    """What to say if the retention that the stream had before it was raised may have passed a place. Whoever asks has to look what is still there."""
+    """What to say if the retention that the stream had before it was raised may have passed a position. The caller looks what is still there."""
     if not stream.shorter_millis:
         return None
     return _told_of(place, stream, now_millis, stream.shorter_millis, "kept records only for")

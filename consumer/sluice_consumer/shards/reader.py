@@ -202,7 +202,7 @@ class ShardReader:
         return place.shard_id in self._whole
 
     def _holds(self, place: FetchRequest) -> bool:
-        """Whether there still is a record at a place or before it. The oldest expire first: with that, all that followed is there."""
+        """Whether there still is a record at a position or before it. The oldest expire first: with that, all that followed is there."""
         position = place.position
         if position.sequence is None and position.millis is None:
             return any(map(self._has_record, sorted(place.parents)))
