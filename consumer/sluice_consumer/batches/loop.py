@@ -123,7 +123,8 @@ class Loop:
         if self._isolating:
             return past
         consumer, rhythm, now = self._consumer, self._rhythm, self._consumer.listed_millis
-        rows = planner.may_be_left_out(consumer.view, now, rhythm.until and rhythm.until.reads_up_to(now), rhythm.refreshing)
+        goal = rhythm.until.reads_up_to(now) if rhythm.until else None
+        rows = planner.may_be_left_out(consumer.view, now, goal, rhythm.refreshing)
         rows = tuple(row for row in rows if row.id not in past)
         return planner.at_the_tip(rows, rhythm.look(rows)) | past
 
