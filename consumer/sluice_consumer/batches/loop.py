@@ -126,7 +126,8 @@ class Loop:
         if self._isolating:
             return past
         consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
-        rows = planner.may_be_left_out(consumer.view, now, timings.until and timings.until.reads_up_to(now), timings.refreshing)
+        goal = timings.until.reads_up_to(now) if timings.until else None
+        rows = planner.may_be_left_out(consumer.view, now, goal, timings.refreshing)
         rows = tuple(row for row in rows if row.id not in past)
         return planner.at_the_tip(rows, timings.look(rows)) | past
 

@@ -79,7 +79,7 @@ class BatchProgress:
     def counts(self) -> str:
         """What this epoch has done, in words."""
         view = self._consumer.view
-        return f"{self._records} records in {self._batches} batches of {len(view.rows)} shards, up to batch {view.committed}"
+        return f"{self._records} records in {self._batches} batches of {view.known} shards, up to batch {view.committed}"
 
     def _rate(self) -> float:
         seconds = self._clock() - self._recent[0][0]

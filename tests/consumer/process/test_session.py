@@ -159,8 +159,8 @@ class World:
             self.reports.append(change(self.reports[-1] if self.reports else DriverReport()))
 
         reporter.update = update  # type: ignore[method-assign]  # what the operator would read
-        config = {"until": UntilConfig(tip=True), "batch": BatchConfig(interval_seconds=0)} | config
-        whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), **config)
+        given: dict[str, Any] = {"until": UntilConfig(tip=True), "batch": BatchConfig(interval_seconds=0), **config}
+        whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), **given)
         return Session(whole, WorkLease(Epoch(after.generation, after.token), "released"), reporter, threading.Event())
 
     def engine(self, of: Session, act: Callable[[], object] = lambda: None) -> Engine:
