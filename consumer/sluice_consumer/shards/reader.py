@@ -70,7 +70,10 @@ class ShardReader:
             self._same_stream()
         if buffer.taken:
             self._mean_sizes[place.shard_id] = buffer.delivered / buffer.taken
-        return replace(fetched, read_to=max(fetched.read_to, place.read_to, place.earliest_arrival_millis))
+        read_to = max(fetched.read_to, place.read_to)
+        if fetched.end == END:  # without a record it says nothing; what is not at its end may hold records that came before its parents were read
+            read_to = read_to or place.earliest_arrival_millis
+        return replace(fetched, read_to=read_to)
 
     def _fetch(self, pages: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = pages.page(self._limit(pages, limits))

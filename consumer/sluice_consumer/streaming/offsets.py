@@ -107,8 +107,8 @@ def seen_less(view: TableView, offset: Offset) -> BatchPlan | None:
 def _missed(view: TableView, batch: int) -> bool:
     """Whether a batch with shards was committed after this one.
 
-    Where an older version committed last, only rows show it. Once the next batch is begun, its shards no longer say in which batch they were before. A
-    number passes without shards only while a row waits to join, and then one or two at a time (`planner.waits_for_number`).
+    Where an older version committed last, only rows show it. Once the next batch is begun, its shards no longer say in which batch they were before.
+    A number passes without shards only while a row waits to join, and then one or two at a time (`planner.waits_for_number`).
     """
     if view.filled is not None:
         return batch < view.filled

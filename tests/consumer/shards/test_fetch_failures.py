@@ -308,6 +308,12 @@ class TestRetention:
         fetched = stream.reader.fetch(FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=77), Limits(10, 1000))
         assert (fetched.end, fetched.read_to) == (END, 77)
 
+    def test_a_child_that_goes_on_was_not_read_up_to_its_parents(self, stream: Stream) -> None:
+        """A closed shard may claim the tip once more, after its children's first records. What of those is left is not read."""
+        stream.put(b"read", b"left")
+        place = FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=stream.now)
+        assert stream.reader.fetch(place, Limits(1, 1000)).read_to == START_MILLIS
+
     def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
         """Retention is lazy: records older than the place may still be there."""
         numbers = stream.put(b"read", b"read too", b"unread")
