@@ -68,8 +68,8 @@ class Fetched:
         first: sequence number of the Kinesis record of the first user record; None without any.
         size: bytes of payload in the range, aggregates counted as they were sent.
         behind: how far `end` is behind the tip, milliseconds.
-        read_to: the service's time up to which the shard was read; never less than that of the position it began at. Of one that ended and never had a
-            record, that of its parents: so its children know how old they may be.
+        read_to: the service's time up to which the shard was read; never less than that of the position it began at. Of one that ended and never had
+            a record, that of its parents: so its children know how old they may be.
         children: what follows; with END only, and not in a replay (the row has them).
         note: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: continues at `end`. Only where that is the end of a reply, because an iterator has no position within one.
