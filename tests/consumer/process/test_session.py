@@ -409,8 +409,8 @@ def test_a_retention_that_an_audit_found_reaches_the_tasks_of_the_next_batch(wor
     engine = world.engine(one, lambda: seen.append(engine.identity.retention_millis))
     world.stream.retention_millis //= 2
     one.consumer.audit()
-    one.loop(cast("SparkEngine", engine), until_tip=True)
-    assert seen == [world.stream.retention_millis]
+    one.loop(cast("SparkEngine", engine))
+    assert set(seen) == {world.stream.retention_millis}  # of every batch, however many it takes
 
 
 def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(world: World) -> None:
