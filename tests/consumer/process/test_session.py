@@ -115,6 +115,7 @@ class Engine:
         task = Task(self.epoch, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.requests)
         for row in plan.rows:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
+        self.world.now_millis += 300
         self.act()
 
     def rest(self) -> None:
@@ -130,7 +131,8 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, hours_ago: float = 0, age_hours: float = 0) -> None:
         self.ago = round(age_hours * HOUR_MILLIS)
-        self.stream = MemoryStream("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
+        self.now_millis = round(time.time() * 1000)  # of the service; batches take time, and nothing else does
+        self.stream = MemoryStream("s", 2, now=lambda: self.now_millis - self.ago)
         self.requests = RequestCounter()
         self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(wiring, "store", lambda *_: self.store)
