@@ -37,6 +37,7 @@ from sluice_lab.scenario.topology import Stream
 from sluice_lab.steps import console
 
 NAME, SHARDS, LEASE = "start", 4, 10
+RAN_SECONDS = 10  # a driver that has run for longer is followed without a pause, as one is by default after ten minutes
 CODE = 'def process(batch, info):\n    batch.write.format("noop").mode("append").save()\n'
 PROGRAMS = (  # by a word of their command line, the first that fits
     ("sluice_consumer.checks.import_program", "the trial import of the pipeline"),
@@ -126,7 +127,7 @@ class Bench:
 
     def measured(self, what: str, cause: Callable[[], object]) -> dict[str, Any]:
         """Causes a start, and waits for its third batch."""
-        self.calm(5)
+        self.calm(2 * RAN_SECONDS)  # batches of a second
         before, began, generation = self.sampler.commits[-1], time.time(), self.sampler.generation
         shift = began - time.monotonic()
         cause()
@@ -200,6 +201,7 @@ def manifest(aws: environment.Aws, conf: dict[str, str]) -> list[dict[str, Any]]
         "pipeline": {"entrypoint": "measured_code:process", "source": {"configMap": NAME}},
         "batch": {"intervalSeconds": 1},
         "leaseDurationSeconds": LEASE,
+        "restart": {"resetAfterSeconds": RAN_SECONDS},
         "sparkConf": conf,
         **parts,
     }
