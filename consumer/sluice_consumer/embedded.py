@@ -19,7 +19,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import Fenced, Refused, SluiceError
+from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_consumer import config as configs
 from sluice_consumer import logs
@@ -105,7 +105,8 @@ def _run(spark: SparkSession, config: Config, stop: threading.Event, end: LeaseR
             end.look()
             end.release()
         raise
-    end.release()
+    with contextlib.suppress(ServiceUnavailable):  # a clean end stays clean, and the lease runs out
+        end.release()
 
 
 def notify(seconds: float) -> None:

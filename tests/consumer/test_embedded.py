@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_consumer import embedded
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.embedded import LeaseLost
 from sluice_consumer.process import supervisor
+from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats
 
 
@@ -92,3 +95,22 @@ def test_a_mistyped_entrypoint_is_refused_before_a_notebook_has_a_table_or_a_lea
     config = Config(StreamConfig("s", "r"), CheckpointsConfig("abc"), PipelineConfig("math:florr"))
     with pytest.raises(Refused, match=r"pipeline\.entrypoint: module math has no florr"):
         embedded.run(cast("Any", None), config)
+
+
+def test_a_run_that_ended_well_does_so_though_the_table_does_not_answer_its_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is committed; the next run waits for the lease to expire."""
+
+    def no_answer(_epoch: object) -> None:
+        raise ServiceUnavailable("no answer")
+
+    store = SimpleNamespace(release=no_answer)
+    heart = SimpleNamespace(clock=lambda: 1.0, keep_promise_until=0.0)
+    monkeypatch.setattr(embedded, "supervisor", SimpleNamespace(open_table=lambda _config: store, claim=lambda _config: None))
+    monkeypatch.setattr(embedded, "take_over", lambda *_: SimpleNamespace(epoch="epoch"))
+    monkeypatch.setattr(embedded, "Heartbeats", SimpleNamespace(of=lambda *_: heart))
+    monkeypatch.setattr(embedded.wiring, "beating_store", lambda _config: None)
+    monkeypatch.setattr(embedded, "_beating", lambda *_: nullcontext(lambda: None))
+    monkeypatch.setattr(embedded, "_work", lambda *_: None)
+    end = LeaseRelease()
+    embedded._run(cast("Any", None), cast("Any", None), threading.Event(), end)
+    assert end.give is None

@@ -39,6 +39,7 @@ from sluice_consumer.spark.arrow import to_arrow
 from sluice_consumer.spark.batch_read import BatchRead, Group, freeze
 
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
+READERS = 4  # that a worker process keeps: of consumers that share a session, and of an identity that has changed
 MOST_READERS = 5000  # about 150 KB
 REQUESTS = RequestCounter()  # of this worker process; tasks that follow each other carry what is left over
 
@@ -118,7 +119,7 @@ class BatchReader:
         )
         patience = Patience(listener=REQUESTS.listener(DYNAMODB))
         store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
-        return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
+        return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint, batch.generation), task
 
 
 @contextlib.contextmanager
@@ -176,8 +177,9 @@ def dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
     return http_client(Endpoint(region, endpoint), connections=32)
 
 
-@functools.cache
-def _reader(identity: StreamIdentity, region: str, endpoint: str | None) -> ShardReader:
+@functools.lru_cache(maxsize=READERS)
+def _reader(identity: StreamIdentity, region: str, endpoint: str | None, _generation: int) -> ShardReader:
+    """Of one epoch: what a reader found of its shards may have expired by the next one."""
     listener = REQUESTS.listener(KINESIS)
     catalog = BotoStreamCatalog(identity.name, region, endpoint, Patience(listener=listener))
     return ShardReader(connect(StreamAddress(identity.name, region, endpoint), listener), SharedCatalog(catalog), identity)

@@ -12,8 +12,10 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import Fetched
+from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.batch_reader import MOST_READERS, in_order, with_room
 
 NAMES = ("a", "b", "c")
@@ -70,3 +72,13 @@ def test_a_batch_that_is_read_too_often_is_refused_with_advice_until_the_next_ep
     store.fence(heir, "a")
     assert with_room(store, heir, store.read(["a"])["a"]).readers == {}
     assert store.read(["a"])["a"].readers == {}
+
+
+def test_what_was_found_of_shards_is_kept_for_an_epoch_and_no_longer() -> None:
+    """A shard that was whole then may have lost records while nobody read it; connections of the former epoch are let go in the end."""
+    identity = StreamIdentity("s", "arn:aws:kinesis:eu-west-1:123456789012:stream/s", 1, 86_400_000, "ACTIVE")
+    readers = [batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", generation) for generation in (1, 1, 2)]
+    assert readers[0] is readers[1] is not readers[2]
+    for generation in range(3, 3 + batch_reader.READERS):
+        batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", generation)
+    assert batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", 1) is not readers[0]

@@ -38,13 +38,14 @@ class Content:
 class Writer:
     """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over.
 
-    `older`: its version knows no folded shards.
+    `older`: its version knows no folded shards. `paused`: a task that stood still for longer than the claim of silence bears.
     """
 
     owner: str = ""
     clusters: tuple[str, ...] = ()
     hands_over: bool = False
     older: bool = False
+    paused: bool = False
 
 
 class Rows:
@@ -216,7 +217,8 @@ class Rows:
         unknown = self._seen_open.isdisjoint(row.get("parents", ()))
         first_look = shard not in self._looked_at and unknown
         told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
-        if "note" in row and self._at_tip.get(shard) == row["generation"] and not list(self._expired(shard, row["start"])):
+        watched = self._at_tip.get(shard) == row["generation"] and not self.writer.paused
+        if "note" in row and watched and not list(self._expired(shard, row["start"])):
             self.breaks("what_it_says_is_true", f"{shard}: its epoch has watched it all along, nothing expired, and it says {row['note']}")
         if told:  # a note says that what came after `start` may have expired
             self.told.update(record.name for record in self._expired(shard, row["start"]))

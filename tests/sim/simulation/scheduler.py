@@ -133,8 +133,6 @@ class Scheduler:
         attempt.process.kill()
         assert epoch.engine is not None
         epoch.engine.ended(attempt)
-        if not attempt.lost:
-            epoch.engine.again(attempt, "executor killed")
 
     def lose_attempt(self, epoch: SimulatedEpoch, attempt: Attempt) -> None:
         """An executor is cut off from the driver, and from nothing else."""

@@ -152,9 +152,10 @@ class World(Scheduler):
 
     def _writer(self) -> Writer:
         """Who makes the call that is under way."""
-        epoch = next((epoch for epoch, process, _ in self.processes() if process is self._running), None)
+        epoch, attempt = next(((epoch, attempt) for epoch, process, attempt in self.processes() if process is self._running), (None, None))
         if isinstance(epoch, SimulatedEpoch):
-            return Writer(epoch.orders.owner, epoch.orders.clusters, older=epoch.orders.older)
+            paused = attempt is not None and attempt.paused
+            return Writer(epoch.orders.owner, epoch.orders.clusters, older=epoch.orders.older, paused=paused)
         return Writer(hands_over=isinstance(epoch, Handover))
 
     def _begun(self, row: Mapping[str, Any]) -> None:
