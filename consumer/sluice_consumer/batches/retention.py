@@ -93,9 +93,11 @@ class ServiceTime:
         return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
-def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> DriverWarning | None:
-    """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
-    opened = view.opened
+def near(
+    view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()
+) -> DriverWarning | None:
+    """A warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
+    opened = [row for row in view.opened if row.id not in finished]
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:

@@ -39,10 +39,14 @@ class RunEnd:
 
     def _is_past(self, view: TableView, row: ShardRow) -> bool:
         """Whoever has bound the last range, it says that nothing in front of the cut is left: neither a record nor the shard's end."""
-        if not (_was_read(row) and planner.caught_up(view, row, self.millis)):
+        if not planner.caught_up(view, row, self.millis):
             return False
         if row.read_to == self.millis and row.behind:
-            return True  # it ends at this cut
+            return True  # it ends at this cut, or nothing was read since
+        return _was_read(row) and self._says_so(view, row)
+
+    def _says_so(self, view: TableView, row: ShardRow) -> bool:
+        """Whether a range beyond the end came after all that lies in front of the cut."""
         settled = row.read_to >= self.millis + SETTLED_MILLIS
         if row.behind:  # a cut keeps the `read_to` of the range before, if that is later
             return _is_empty(row) and _is_cut(row) and (settled or _is_own(view, row))
@@ -65,7 +69,17 @@ class RunEnd:
 
     def unread(self, view: TableView) -> list[ShardRow]:
         """Rows of shards that were not read up to there."""
+        if self.cuts:
+            finished = self.finished(view)
+            return [row for row in view.opened if row.id not in finished]
         return [row for row in view.live.values() if not planner.caught_up(view, row, self.millis)]
+
+    def finished(self, view: TableView) -> frozenset[str]:
+        """Shards that are not at END, and of which this run owes nothing more: they are past the end, or wait for one that is."""
+        finished, opened = self.past(view), view.opened
+        while waiting := {row.id for row in opened if row.id not in finished and row.parents & finished}:
+            finished |= waiting
+        return finished
 
 
 def _was_read(row: ShardRow) -> bool:
