@@ -105,13 +105,14 @@ def near(
     part, shard, read_to = late[-1]
     others = f" and {len(late) - 1} more" if len(late) > 1 else ""
     text = (
-        f"{shard}{others} read up to {_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
+        f"{shard}{others} read up to {iso_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
     return DriverWarning(WarningReason.RETENTION_NEAR, text)
 
 
-def _time(millis: int) -> str:
+def iso_time(millis: int) -> str:
+    """Epoch milliseconds as ISO 8601, in whole seconds."""
     return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec="seconds")
 
 

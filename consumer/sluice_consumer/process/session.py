@@ -20,7 +20,7 @@ from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
-from sluice_consumer.batches import planner, retention
+from sluice_consumer.batches import bootstrap, planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
@@ -173,8 +173,12 @@ class Session:
 
     @property
     def done(self) -> str:
-        """What this epoch has done, for the exit message of a run that reached its end."""
-        return self._progress.counts()
+        """What this epoch has done, and what the start of the consumer has missed, for the exit message of a run that reached its end."""
+        millis = None
+        with contextlib.suppress(Exception):  # it reached its end, whether the table answers or not
+            millis = bootstrap.expired_before(self.consumer.store, self.consumer.row) if self.consumer.row else None
+        oldest = f"; records that arrived before {retention.iso_time(millis)} had expired at the first start" if millis else ""
+        return self._progress.counts() + oldest
 
     def open_batch(self, *, ask: bool) -> OpenBatch | None:
         """The batch that was begun and is not committed, for the exit message; its content, if the table may be asked and answers."""

@@ -190,6 +190,16 @@ def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
     assert (world.batches, world.got()) == (batches, got)
 
 
+@pytest.mark.parametrize("until", [AT, UntilConfig(tip=True)])
+def test_after_its_last_batch_a_run_ends_without_a_wait(until: UntilConfig) -> None:
+    """An interval would only keep it."""
+    world = filled()
+    world.now += 200
+    began = world.now
+    assert world.epoch(until)
+    assert world.now - began == world.batches - 1
+
+
 def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:
     """The consumer that continues without an end reads it, once."""
     world = filled()
