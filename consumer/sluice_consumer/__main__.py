@@ -38,8 +38,7 @@ def _hold(path: Path, driver: child_process.DriverProcess, until: UntilConfig | 
     from sluice_consumer.checks import run as checks  # noqa: PLC0415 - see `supervise`
     from sluice_consumer.process import supervisor, wiring  # noqa: PLC0415
 
-    config, environment = checks.before_start(path, os.environ)
-    config = replace(config, until=until or config.until)
+    config, environment = checks.before_start(path, os.environ, until)
     os.environ.update(environment)
     child_process.permit(driver, environment)
     here = pod.from_environment()
@@ -68,7 +67,7 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
 
 RUNNING = (
     click.option("--master", help="Master URL of Spark.  [default: spark.master of sparkConf, else local[2]]"),
-    click.option("--until-tip", is_flag=True, help="Drain and stop once every record in the stream is processed."),
+    click.option("--until-tip", is_flag=True, help="Stop once every record is processed that had arrived at the start."),
     click.option(
         "--until-timestamp",
         metavar="TIME",
@@ -108,7 +107,8 @@ def check_or_consume(path: Path, *, only_check: bool, check_seconds: float, as_j
     """Runs a consumer, or looks whether one could."""
     if only_check:
         with tempfile.TemporaryDirectory() as scratch:
-            sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch)), as_json=as_json))
+            ends = {name: options[name] for name in ("until_tip", "until_timestamp")}
+            sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch), **ends), as_json=as_json))
     if as_json:
         raise click.UsageError("Option '--json' needs '--check'.")
     consume(path, **options)

@@ -100,6 +100,25 @@ def until(*, tip: bool, timestamp: str | None) -> UntilConfig | None:
     return chosen
 
 
+def with_end(config: Config, *, tip: bool, timestamp: str | None) -> Config:
+    """A configuration with the end that options ask for, if they ask for one.
+
+    Raises:
+        Refused: see `until`; or the end is not after the start.
+    """
+    config = dataclasses.replace(config, until=until(tip=tip, timestamp=timestamp) or config.until)
+    _end_after_start(config)
+    return config
+
+
+def _end_after_start(config: Config) -> None:
+    begins, ends = config.start.millis, config.until and config.until.millis
+    if begins is not None and ends is not None and begins >= ends:
+        assert config.until is not None  # noqa: S101 - it has an end
+        times = f"start.timestamp is {config.start.timestamp}, and the end {config.until.timestamp}"
+        raise Refused(f"until.timestamp is not after start.timestamp, so there is nothing to read; name a later time ({times})")
+
+
 def _millis(text: str | None, key: str) -> int:
     try:
         moment = datetime.datetime.fromisoformat(text or "")
@@ -286,7 +305,7 @@ def _bounds(config: Config) -> None:
     if config.on_error:
         _on_error_bounds(config.on_error)
         _dead_letter_bounds(config.on_error.dead_letter, config.stream)
-    _ = config.start.millis, config.until and config.until.millis  # refused here, not when the first batch starts
+    _end_after_start(config)  # refused here, not when the first batch starts
 
 
 def _stream_bounds(stream: StreamConfig) -> None:

@@ -8,7 +8,6 @@ is part of the same batch (docs/protocol.md, "Invariants").
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import logging
 import threading
@@ -71,10 +70,10 @@ def run(
     """
     parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
     with logs.told_to(tell):
+        ends = configs.with_end(parsed, tip=until_tip, timestamp=until_timestamp)
         check_session(spark, parsed)
         load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
-        until = configs.until(tip=until_tip, timestamp=until_timestamp) or parsed.until
-        _run(spark, dataclasses.replace(parsed, until=until), drain or threading.Event(), LeaseRelease())
+        _run(spark, ends, drain or threading.Event(), LeaseRelease())
 
 
 def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tell: Callable[[str], object], end: LeaseRelease) -> None:

@@ -109,6 +109,7 @@ def test_a_setting_is_read(path: str, value: object, read: Any) -> None:
         ("until", {"tip": False}, r"until: must have exactly one"),
         ("until", {"tip": True, "timestamp": "2024-01-01T00:00:00Z"}, r"until: must have exactly one"),
         ("until", {"timestamp": "2024-01-01T00:00:00"}, r"until\.timestamp.*no time zone"),
+        ("until", {"timestamp": "9999-99-99T00:00:00Z"}, r"until\.timestamp.*is not an ISO 8601 time"),
         ("start", {"position": "AT_TIMESTAMP", "timestamp": "yesterday"}, r"start\.timestamp: 'yesterday'"),
         ("start", {"position": "AT_TIMESTAMP", "timestamp": "2024-01-01T00:00:00"}, r"start\.timestamp.*no time zone"),
     ],

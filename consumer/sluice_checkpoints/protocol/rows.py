@@ -173,7 +173,8 @@ class ShardRow:
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
         replays: how often somebody registered to emit it again (for metrics only).
-        size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
+        size: bytes of the range (for metrics only).
+        behind: milliseconds behind the tip when it was read; 0 only at the tip.
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
         excluded: user records of the range that went to the dead letters; they are not among `records`.

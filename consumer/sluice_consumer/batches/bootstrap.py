@@ -116,6 +116,18 @@ def planned_rows(store: CheckpointStore, consumer: ConsumerRow) -> list[ShardRow
     return rows
 
 
+def expired_before(store: CheckpointStore, consumer: ConsumerRow) -> int | None:
+    """Up to which arrival, in epoch milliseconds, records had expired when a start at a time was planned that asks for them. None: none had.
+
+    It is about that time, for the retention may be another one by now.
+    """
+    item = store.table.get(f"{BOOTSTRAP_PREFIX}{consumer.plan}/0") if consumer.plan and consumer.retention else None
+    if item is None or consumer.retention is None or item["position"] != "AT_TIMESTAMP":
+        return None
+    at_oldest = any(Position.from_map(entry["at"]) == TRIM_HORIZON for entry in item["shards"])
+    return item["t0"] - consumer.retention if at_oldest else None
+
+
 def finish(store: CheckpointStore, consumer: ConsumerRow, epoch: Epoch) -> ConsumerRow:
     """Puts every shard row of the plan that is not there, then says so. Needs the lease; may be repeated by any later epoch.
 

@@ -113,7 +113,7 @@ class Loop:
                 continue
             idles = False
             self._runs(plan)
-            if not self._isolating:
+            if not (self._isolating or self._done()):
                 self._drain.wait(max(0.0, started + self._timings.interval - self._clock()))
 
     def _idle_shards(self) -> frozenset[str]:

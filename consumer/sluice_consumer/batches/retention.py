@@ -93,9 +93,11 @@ class ServiceTime:
         return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
-def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> DriverWarning | None:
-    """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
-    opened = view.opened
+def near(
+    view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()
+) -> DriverWarning | None:
+    """A warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
+    opened = [row for row in view.opened if row.id not in finished]
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:
@@ -103,13 +105,14 @@ def near(view: TableView, retention_millis: int, now_millis: int, created_millis
     part, shard, read_to = late[-1]
     others = f" and {len(late) - 1} more" if len(late) > 1 else ""
     text = (
-        f"{shard}{others} read up to {_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
+        f"{shard}{others} read up to {iso_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
     return DriverWarning(WarningReason.RETENTION_NEAR, text)
 
 
-def _time(millis: int) -> str:
+def iso_time(millis: int) -> str:
+    """Epoch milliseconds as ISO 8601, in whole seconds."""
     return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec="seconds")
 
 

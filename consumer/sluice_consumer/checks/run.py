@@ -11,7 +11,7 @@ from sluice_consumer.checks import services, settings, sink, stream, table
 from sluice_consumer.checks.bounded import within
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartCheck, StartCheckResult, found, in_order
-from sluice_consumer.config import Config, configuration
+from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
 
 Check = StartCheck[StartFacts]
@@ -47,7 +47,7 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
     return in_order(CHECKS, perform, clock)
 
 
-def before_start(path: Path, environment: Mapping[str, str]) -> tuple[Config, dict[str, str]]:
+def before_start(path: Path, environment: Mapping[str, str], until: UntilConfig | None = None) -> tuple[Config, dict[str, str]]:
     """The configuration, once nothing speaks against a start with it, and what the driver's environment needs beside this process'.
 
     A service that does not answer is reported at once, and the start continues: its own calls are made again for a minute.
@@ -55,11 +55,14 @@ def before_start(path: Path, environment: Mapping[str, str]) -> tuple[Config, di
     Args:
         path: of the configuration file.
         environment: of this process. The driver's says which service does not speak CBOR, so that it does not try.
+        until: the end of the run that options name; None: that of the configuration.
 
     Raises:
         Refused: a check failed. Nothing was made, held or started.
     """
     facts = StartFacts(path, environment=environment)
+    if until is not None:
+        facts.until_tip, facts.until_timestamp = until.tip, until.timestamp
     for result in results(facts):
         finding = result.finding
         if finding.error is not None:

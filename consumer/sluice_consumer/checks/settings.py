@@ -7,7 +7,7 @@ import os
 from sluice_consumer.checks import importing
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome
-from sluice_consumer.config import PipelineConfig, configuration
+from sluice_consumer.config import PipelineConfig, configuration, with_end
 from sluice_consumer.kinesis import codec
 from sluice_consumer.process import configmap_code, entrypoint_check
 from sluice_consumer.spark.entrypoint import ENTRYPOINT
@@ -20,9 +20,9 @@ def config(facts: StartFacts) -> CheckFinding:
     """Reads the file.
 
     Raises:
-        Refused: it is wrong, or the environment is.
+        Refused: it is wrong, or the environment is, or the end that options name.
     """
-    facts.config = configuration(facts.path)
+    facts.config = with_end(configuration(facts.path), tip=facts.until_tip, timestamp=facts.until_timestamp)
     codec.chosen(facts.environment)
     return CheckFinding(CheckOutcome.OK, f"{facts.path}: consumer {facts.config.name}")
 

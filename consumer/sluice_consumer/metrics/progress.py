@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.driver_report import DriverReport, DriverWarning
+from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
 
 WINDOW = 30  # batches over which the rate is taken
+YEAR_SECONDS = 31_536_000  # what takes longer has no pace: it waits for the end
+LOSSES = 2  # the last ones are named in the counts
 WARNINGS = 5  # the last ones are reported; all of them are in the log
 
 
@@ -29,7 +31,8 @@ class BatchProgress:
 
     def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumer, self._generation, self._clock = consumer, generation, clock
-        self._records = self._batches = 0
+        self._records = self._batches = self._excluded = 0
+        self._losses: deque[str] = deque(maxlen=LOSSES)
         self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
         self._warnings: deque[DriverWarning] = deque(maxlen=WARNINGS)
@@ -42,6 +45,7 @@ class BatchProgress:
         """Counts a batch, and describes it in one line."""
         self._records += committed.records
         self._batches += 1
+        self._excluded += committed.excluded
         self.behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
         excluded = f", {committed.excluded} more in the dead letters" if committed.excluded else ""
@@ -52,6 +56,8 @@ class BatchProgress:
     def warn(self, warning: DriverWarning) -> None:
         """Adds a warning to every further report."""
         self._warnings.append(warning)
+        if warning.reason is WarningReason.DATA_LOSS_SUSPECTED:
+            self._losses.append(warning.text)
 
     @property
     def warnings(self) -> tuple[DriverWarning, ...]:
@@ -77,9 +83,11 @@ class BatchProgress:
         )
 
     def counts(self) -> str:
-        """What this epoch has done, in words."""
+        """What this epoch has done, in words, and what is not in those records: the last report may be lost, and its warnings with it."""
         view = self._consumer.view
-        return f"{self._records} records in {self._batches} batches of {view.known} shards, up to batch {view.committed}"
+        excluded = f"; {self._excluded} more in the dead letters" if self._excluded else ""
+        missing = f"; records may be missing: {'; '.join(self._losses)}" if self._losses else ""
+        return f"{self._records} records in {self._batches} batches of {view.known} shards, up to batch {view.committed}{excluded}{missing}"
 
     def _rate(self) -> float:
         seconds = self._clock() - self._recent[0][0]
@@ -106,7 +114,7 @@ class Backfill:
         now, left = self.clock(), max(0, self.end.millis - read_to) / 1000
         self._began = self._began or (now, read_to)
         seconds, gained = now - self._began[0], (read_to - self._began[1]) / 1000
-        eta = f", about {_span(left * seconds / gained)} at this pace" if gained > 0 else ""
+        eta = f", about {_span(left * seconds / gained)} at this pace" if 0 < left * seconds < gained * YEAR_SECONDS else ""
         return f"{done}, {_span(left)} of the stream to go{eta}"
 
 

@@ -11,16 +11,22 @@ from prometheus_client.registry import Collector
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.planner import TableView
 from sluice_consumer.metrics.driver import BEHIND, COMMITTED, GENERATION, RETENTION, SHARDS, USED, Family
 
 Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class RowFigures(Collector):
-    """The gauges of one epoch; `wall` gives the time in seconds since the epoch."""
+    """The gauges of one epoch.
 
-    def __init__(self, consumer: Consumer, wall: Callable[[], float] = time.time) -> None:
-        self._consumer, self._wall = consumer, wall
+    `wall` gives the time in seconds since the epoch, and `finished` the shards of which a run with an end owes nothing more: they have no retention.
+    """
+
+    def __init__(
+        self, consumer: Consumer, wall: Callable[[], float] = time.time, finished: Callable[[TableView], frozenset[str]] = lambda _view: frozenset()
+    ) -> None:
+        self._consumer, self._wall, self._finished = consumer, wall, finished
 
     def collect(self) -> Iterable[Metric]:
         """The series for Prometheus."""
@@ -32,7 +38,8 @@ class RowFigures(Collector):
         yield _gauge(COMMITTED, [((), view.committed)])
         yield _gauge(SHARDS, (((state,), number) for state, number in states.items()))
         yield _gauge(BEHIND, (((row.id,), row.behind) for row in opened))
-        yield from self._retention(opened)
+        finished = self._finished(view)
+        yield from self._retention([row for row in opened if row.id not in finished])
 
     def _retention(self, opened: list[ShardRow]) -> Iterable[Metric]:
         stream, now = self._consumer.identity, round(self._wall() * 1000)

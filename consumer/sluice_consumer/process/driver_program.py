@@ -6,13 +6,12 @@ The supervisor starts it (`python -m sluice_consumer`) before it holds the lease
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from sluice_consumer import logs
-from sluice_consumer.config import configuration, until
+from sluice_consumer.config import configuration, with_end
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import OwnWord, leave
 from sluice_consumer.process.lease_handoff import permission, standard_input
@@ -35,8 +34,7 @@ def main(path: Path, master: str | None, until_tip: bool, until_timestamp: str |
 
     environment = permission(pipe)
     os.environ.update(environment)
-    config = configuration(path)
-    config = replace(config, until=until(tip=until_tip, timestamp=until_timestamp) or config.until)
+    config = with_end(configuration(path), tip=until_tip, timestamp=until_timestamp)
     driver = Driver(config, pipe, lambda: start.session(config, environment))
     leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
 

@@ -20,11 +20,11 @@ from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
-from sluice_consumer.batches import planner, retention
+from sluice_consumer.batches import bootstrap, planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
-from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase, WarningReason
@@ -89,7 +89,7 @@ class Session:
         store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase)
         self._progress = BatchProgress(self.consumer, lease.epoch.generation)
-        for collector in (self._calls, RowFigures(self.consumer)):
+        for collector in (self._calls, RowFigures(self.consumer, finished=self._finished)):
             self._metrics.registry.register(collector)
 
     def begin(self, *, in_pod: bool) -> None:
@@ -173,8 +173,12 @@ class Session:
 
     @property
     def done(self) -> str:
-        """What this epoch has done, for the exit message of a run that reached its end."""
-        return self._progress.counts()
+        """What this epoch has done, and what the start of the consumer has missed, for the exit message of a run that reached its end."""
+        millis = None
+        with contextlib.suppress(Exception):  # it reached its end, whether the table answers or not
+            millis = bootstrap.expired_before(self.consumer.store, self.consumer.row) if self.consumer.row else None
+        oldest = f"; records that arrived before {retention.iso_time(millis)} had expired at the first start" if millis else ""
+        return self._progress.counts() + oldest
 
     def open_batch(self, *, ask: bool) -> OpenBatch | None:
         """The batch that was begun and is not committed, for the exit message; its content, if the table may be asked and answers."""
@@ -238,11 +242,15 @@ class Session:
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
         now = self._service_time.now(self.consumer.listed_millis)
         stream = self.consumer.identity
-        near = retention.near(self.consumer.view, stream.retention_millis, now, stream.created_millis)
+        view = self.consumer.view
+        near = retention.near(view, stream.retention_millis, now, stream.created_millis, self._finished(view))
         if near and not self._progress.near:
             self._say(near)
         self._progress.near = near
         return self._progress.warnings
+
+    def _finished(self, view: TableView) -> frozenset[str]:
+        return self._backfill.end.finished(view) if self._backfill else frozenset()
 
     def kinesis(self) -> HttpKinesis:
         """A client of the stream; its calls are counted."""

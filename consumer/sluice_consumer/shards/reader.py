@@ -104,7 +104,7 @@ class ShardReader:
         if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
             return self._cut(pages, page)
         if limits.until_millis is not None and wanted < len(page.records):
-            behind = max(page.behind_millis, page.server_millis - limits.until_millis)
+            behind = max(page.behind_millis, page.server_millis - limits.until_millis, 1)  # never 0: a record follows
             return replace(self._range(pages, buffer.position, behind, limits.until_millis), cut=True)
         if page.next_iterator is None:
             return self._ended(pages, page)

@@ -6,6 +6,7 @@ its rights, so it runs in a pod like the driver's; in the driver's own pod it wo
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,7 +77,7 @@ def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tu
     """Redrive dead letters of consumer NAME: give those LETTERs, or all, to `process` in a pod like the driver's. Each only once."""
     body = person.consumer(name)
     letters.letters_place(body)
-    driver = _driver(person, name)
+    driver = _driver(person, name, shlex.join((*([how] if how else []), *letter)))
     pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
     made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
     at.tell(f"{pod} has the image, configuration and permissions of {name_of(driver)}; its log:")
@@ -98,12 +99,16 @@ class RedriveEnded(CommandError):
         self.code = code
 
 
-def _driver(person: Person, name: str) -> Json:
-    """The pod of the present driver."""
+def _driver(person: Person, name: str, arguments: str) -> Json:
+    """The pod of the present driver. Where there is none, the same `arguments` do it by hand."""
     listed = person.pods(name)
     chosen: PodView | None = next((one for one in pods(listed) if one.role == "driver" and not one.leaving), None)
     if chosen is None:
-        raise NotOffered(f"{name} has no driver whose image, configuration and permissions a redrive could use; next: status {name}")
+        command = f"sluice dead-letters redrive --config consumer.json {arguments}".rstrip()
+        why = f"{name} has no driver pod, so there is none to copy for a redrive (status {name} says why)"
+        raise NotOffered(
+            f"{why}; next, in a pod with the consumer's image and service account: {command} (docs/dead-letters.md says what is in that file)"
+        )
     return next(body for body in listed if uid_of(body) == chosen.uid)
 
 

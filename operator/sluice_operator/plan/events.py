@@ -159,6 +159,9 @@ def _ended(attempt: int, end: Exit) -> str:
     return f"attempt {attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
 
 
+CLEAN = {0, 75}  # 75: a driver with `spec.until` that was drained in front of it; what is in `DISRUPTIONS` and has this code is nothing else
+
+
 def _exit_event(*, asked: bool, end: Exit, text: str) -> EventToSend:
     if end.reason == END_REACHED:
         return EventToSend(Reason.END_REACHED, text)
@@ -167,7 +170,7 @@ def _exit_event(*, asked: bool, end: Exit, text: str) -> EventToSend:
     if asked:
         return EventToSend(Reason.DRAIN_CUT_SHORT, f"{text}. The next driver may have to wait for its lease", warning=True)
     if end.reason in DISRUPTIONS:
-        return EventToSend(Reason.DRIVER_DISRUPTED, f"{end.reason}: {text}", warning=end.code != 0)
+        return EventToSend(Reason.DRIVER_DISRUPTED, f"{end.reason}: {text}", warning=end.code not in CLEAN)
     return EventToSend(Reason.DRIVER_FAILED, text, warning=True)
 
 

@@ -68,7 +68,7 @@ class UntilSpec(SpecPart):
     """End of the run: exactly one of tip and timestamp. Then the phase is Completed and no pod is left. Only a changed spec starts a driver."""
 
     tip: Literal[True] | None = None
-    """Ends when everything is processed that had arrived when the driver started."""
+    """Ends when everything is processed that had arrived when the driver started. Each later edit that restarts the driver reads on to a new tip."""
     timestamp: Time | None = None
     """Ends in each shard before the first record that arrived at this time or later. In ISO 8601 with a time zone."""
 

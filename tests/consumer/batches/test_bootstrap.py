@@ -93,6 +93,11 @@ def test_a_start_before_the_oldest_record_is_one_at_the_oldest(hours_ago: float,
     assert told is None or told.startswith(
         f"start.timestamp {start.isoformat()} lies before the oldest record of stream s, which keeps records for 24 h"
     )
+    store = CheckpointStore(MemoryTable())
+    assert bootstrap.prepare(store, plan, config)
+    row = store.consumer()
+    assert row is not None
+    assert bootstrap.expired_before(store, row) == (T0 - 2000 - 86_400_000 if oldest else None)
 
 
 def test_only_a_start_at_a_time_can_lie_before_the_oldest_record() -> None:
@@ -100,6 +105,11 @@ def test_only_a_start_at_a_time_can_lie_before_the_oldest_record() -> None:
     stream = MemoryStream("s")
     for start in (StartConfig("TRIM_HORIZON"), StartConfig("LATEST")):
         assert bootstrap.before_the_oldest(seed(stream), start) is None
+        store = CheckpointStore(MemoryTable())
+        assert bootstrap.prepare(store, seed(stream), start)
+        row = store.consumer()
+        assert row is not None
+        assert bootstrap.expired_before(store, row) is None
 
 
 def test_latest_is_pinned_to_the_date_of_the_listing_less_two_seconds() -> None:

@@ -14,6 +14,7 @@ from sluice_consumer.batches import bootstrap, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.retention import DataLost
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.client import ShardNotFound
 from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
@@ -101,6 +102,17 @@ def test_a_start_before_the_stream_was_made_is_not_near() -> None:
     view = seen(ShardRow("a", Position.timestamp(1), Position.timestamp(NOW - 43 * HOUR)))
     assert retention.near(view, DAY_MILLIS, NOW, NOW - HOUR) is None
     assert retention.near(view, DAY_MILLIS, NOW)
+
+
+def test_a_shard_that_is_past_the_end_of_a_run_is_not_near_and_no_child_that_waits_for_it() -> None:
+    """Nothing of them is owed. Without that end both are, and so is a third one in front of it."""
+    done, child = replace(row("a", 21), behind=1), ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset({"a"}), read_to=NOW - 21 * HOUR)
+    end, view = RunEnd(NOW - 21 * HOUR, cuts=True), seen(done, child)
+    assert end.finished(view) == {"a", "b"}
+    assert retention.near(view, DAY_MILLIS, NOW, 0, end.finished(view)) is None
+    assert retention.near(view, DAY_MILLIS, NOW)
+    going = seen(done, child, row("c", 22))
+    assert "c read up to" in str(retention.near(going, DAY_MILLIS, NOW, 0, end.finished(going)))
 
 
 def test_a_longer_retention_ends_the_warning() -> None:

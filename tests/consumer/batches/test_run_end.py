@@ -6,7 +6,7 @@ epochs die at their writes. The oracle knows all that was ever put. Each sabotag
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -18,13 +18,13 @@ from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
-from sluice_consumer.batches import bootstrap
+from sluice_consumer.batches import bootstrap, run_end
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig, UntilConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards import cut
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.looks import ShardLooks
@@ -48,11 +48,13 @@ class World:
     shards: int = 2
     now: float = NOW
     jitter: int = 0
+    behaviour: FakeBehaviour = field(default_factory=FakeBehaviour)
     log: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
     delivered: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
     batches: int = 0
     epochs: int = 0
     dies_at: int | None = None
+    unread: bool = False  # `process` returns without having read its batch, unless it was bound before: then that is refused
 
     def __post_init__(self) -> None:
         self.stream = MemoryStream("s", self.shards, now=lambda: round(self.now * 1000) + self.jitter)
@@ -128,12 +130,14 @@ class Run:
         self.world, self.until, self.turns = world, until, turns
         self.consumer = Consumer(world.store, world.stream, epoch)
         self.consumer.begin()
-        self.kinesis = MemoryKinesis(world.stream)
+        self.kinesis = MemoryKinesis(world.stream, world.behaviour)
         self.reader = ShardReader(self.kinesis, world.stream, world.stream.describe())
 
     def run(self, plan: BatchPlan) -> None:
         """See `batches.consumer.Engine`."""
         self.world.batches += 1
+        if self.world.unread and not plan.replay:
+            return
         epoch, limits = self.consumer.epoch, Limits(3, 2**20, self.until.millis if self.until else None)
         task = Task(epoch, plan.number, TaskAttempt(f"{epoch.generation}.0.0", 1), limits, 12.0, lambda _seconds: None)
         for row in self.world.store.read(shard.id for shard in plan.rows).values():
@@ -184,6 +188,16 @@ def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
     batches, got = world.batches, world.got()
     assert world.epoch(AT)
     assert (world.batches, world.got()) == (batches, got)
+
+
+@pytest.mark.parametrize("until", [AT, UntilConfig(tip=True)])
+def test_after_its_last_batch_a_run_ends_without_a_wait(until: UntilConfig) -> None:
+    """An interval would only keep it."""
+    world = filled()
+    world.now += 200
+    began = world.now
+    assert world.epoch(until)
+    assert world.now - began == world.batches - 1
 
 
 def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:
@@ -240,22 +254,36 @@ def test_a_child_that_begins_after_the_timestamp_is_not_read_and_one_that_begins
     assert sum(row.end == END for row in rows.values()) == 1
 
 
-def scenario(world: World, script: list[tuple[int, int]]) -> None:
-    """What happens to a stream, with an epoch here and there, which may die."""
+EARLIER, LATER, TIP = UntilConfig(timestamp="2023-11-14T22:13:40Z"), UntilConfig(timestamp="2023-11-14T22:14:20Z"), UntilConfig(tip=True)
+ONE_END: tuple[UntilConfig | None, ...] = (AT,)
+ANY_END: tuple[UntilConfig | None, ...] = (AT, None, TIP, LATER, EARLIER)
+
+
+def scenario(world: World, script: list[tuple[int, int]], ends: tuple[UntilConfig | None, ...] = ONE_END) -> None:
+    """What happens to a stream, with an epoch here and there, which may die, or leave batches unread; its run ends at one of `ends`, or nowhere."""
     for what, number in script:
         if what <= 5:
             world.put(number, jitter=(-3000, 0, 0, 2500)[number % 4])
         elif what == 6:
             world.reshard(number)
-        elif what == 7:
-            world.dies_at = 1 + number
-            world.epoch(AT, turns=1 + number % 5)
-            world.dies_at = None
+        elif what in {7, 10}:
+            world.dies_at, world.unread = 1 + number if what == 7 else None, number > 10
+            world.epoch(ends[number % len(ends)], turns=1 + number % 4)
+            world.dies_at, world.unread = None, False
         else:
-            world.now += number
+            world.now += number * (10 if what == 9 and ends is ANY_END else 1)
 
 
 SCRIPTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 12)), max_size=60)
+MOVED = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 12)), max_size=60)
+BEHAVIOURS = st.builds(
+    FakeBehaviour,
+    child_shards=st.booleans(),
+    end_with_records=st.booleans(),
+    empty_pages=st.sampled_from((0, 0, 1, 30)),
+    page_records=st.sampled_from((1, 2, 10_000)),
+    from_newest=st.booleans(),
+)
 
 
 def outcome(script: list[tuple[int, int]]) -> None:
@@ -275,6 +303,29 @@ def test_whatever_happens_a_run_delivers_what_lies_in_front_of_its_cuts(script: 
     outcome(script)
 
 
+def missed(world: World, until: int) -> dict[str, list[bytes]]:
+    """What lies in front of the cuts and did not arrive."""
+    got = world.got()
+    return {shard: left for shard, owed in world.expected(until).items() if (left := [data for data in owed if data not in got.get(shard, [])])}
+
+
+def in_order(world: World) -> Mapping[str, list[bytes]]:
+    """What a consumer would have read of the shards of which anything came, had it come as far."""
+    return {shard: [data for _, data in world.log[shard][: len(data)]] for shard, data in world.got().items()}
+
+
+@settings(max_examples=80, deadline=None, derandomize=True, database=None)
+@given(MOVED, BEHAVIOURS)
+def test_whatever_a_consumer_has_read_a_run_with_another_end_misses_nothing(script: list[tuple[int, int]], behaviour: FakeBehaviour) -> None:
+    """Epochs without an end, until the tip, until an earlier or a later timestamp, and some that read nothing; then one until the timestamp."""
+    world = World(behaviour=behaviour)
+    scenario(world, script, ANY_END)
+    world.now = max(world.now, NOW + 30)
+    assert world.epoch(AT), "the run has no end"
+    assert not missed(world, UNTIL)
+    assert world.got() == in_order(world)
+
+
 def late_record() -> None:
     """A record becomes readable a second after the timestamp, and arrived a second before it."""
     world = World(shards=1)
@@ -282,6 +333,16 @@ def late_record() -> None:
     world.epoch(AT, turns=3)
     world.now += 1
     world.put(0, jitter=UNTIL - 1000 - round(world.now * 1000))
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def late_record_after_another() -> None:
+    """The same; who was at the tip in between had no end."""
+    world = World(shards=1)
+    world.now = NOW + 31
+    world.epoch(None, turns=1)
+    world.put(0, jitter=-3000)
     assert world.epoch(AT)
     assert world.got() == world.expected(UNTIL)
 
@@ -304,6 +365,85 @@ def closed_before_the_timestamp() -> None:
     assert world.epoch(AT)
     assert world.got() == world.expected(UNTIL)
     assert len(world.got()) == 3
+
+
+def read_at_the_tip(*, unread: int = 0) -> World:
+    """A shard was closed in front of the timestamp. A driver without an end reads its last records long after it, and nothing more."""
+    world = World(shards=1)
+    world.put(0)
+    world.reshard(0)
+    world.put(0)
+    world.put(1)
+    world.now += 300
+    world.epoch(None, turns=1)
+    world.unread = True
+    world.epoch(None, turns=unread)
+    world.unread = False
+    return world
+
+
+def read_beyond() -> None:
+    """The next driver has an end. Nobody knows yet that the shard was closed; its children have records in front of the cut."""
+    world = read_at_the_tip()
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def not_read_since() -> None:
+    """Then `process` does not read its batch: the range after the last records is closed without having been read."""
+    world = read_at_the_tip(unread=2)
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def cut_after_the_tip() -> None:
+    """A driver without an end was at the tip after the timestamp, with a record. The next one is behind the cut, and the run ends."""
+    for seconds in (40, 200):
+        world = World(shards=1)
+        world.put(0)
+        world.now += seconds
+        world.epoch(None, turns=1)
+        world.put(0)
+        assert world.epoch(AT)
+        assert world.got() == world.expected(UNTIL)
+
+
+def on_the_way() -> None:
+    """A driver without an end was at the tip of a closed shard, lost its iterator, and then met with empty replies only."""
+    world = read_at_the_tip(unread=2)
+    world.behaviour = FakeBehaviour(empty_pages=30)
+    world.epoch(None, turns=1)
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def cut_by_another() -> None:
+    """A run until an earlier timestamp made its cut where a driver without an end had been at the tip; a late record lies between the two."""
+    world = World(shards=1)
+    world.put(0)
+    world.now += 40
+    world.epoch(None, turns=1)
+    world.put(0, jitter=-15_000)
+    assert world.epoch(EARLIER)
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+def test_children_are_read_whatever_end_the_driver_before_had() -> None:
+    """None, the tip, or a later one: after each number of its turns."""
+    for before in (None, TIP, LATER):
+        for turns in range(1, 6):
+            world = World(shards=1)
+            for turn in range(22):
+                world.put(turn)
+                world.now += 1
+                if turn == 1:
+                    world.reshard(0)
+            world.now = NOW + 100
+            world.epoch(before, turns=turns)
+            world.now += 20
+            assert world.epoch(AT)
+            assert not missed(world, UNTIL)
 
 
 Witness = Callable[[], None]
@@ -339,12 +479,43 @@ def filtered(patch: pytest.MonkeyPatch) -> None:
 def unsettled(patch: pytest.MonkeyPatch) -> None:
     """An empty reply at the timestamp is believed."""
     patch.setattr(cut, "SETTLED_MILLIS", 0)
+    patch.setattr(run_end, "SETTLED_MILLIS", 0)
 
 
-@sabotage("after records the tip says nothing", closed_before_the_timestamp)
+@sabotage("after records the tip says nothing", read_beyond)
 def hasty(patch: pytest.MonkeyPatch) -> None:
     """A closed shard that has yet to say its end is taken for past the timestamp, and its children are not read."""
-    patch.setattr(cut, "_is_settled", lambda fetched, until: not fetched.behind and fetched.read_to >= until + cut.SETTLED_MILLIS)
+    patch.setattr(run_end, "_is_empty", lambda _row: True)
+
+
+@sabotage("a range that nobody read says nothing", not_read_since)
+def closed(patch: pytest.MonkeyPatch) -> None:
+    """Its `readTo` is that of the range before, which had records."""
+    patch.setattr(run_end, "_was_read", lambda _row: True)
+
+
+@sabotage("an empty range that ends at a cut says so, whatever was read before", cut_after_the_tip)
+def behind_says_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Only a tip counts, and this shard is never at the tip."""
+    patch.setattr(run_end, "_is_cut", lambda _row: False)
+
+
+@sabotage("an empty range that is on the way says nothing", on_the_way)
+def on_the_way_says_so(patch: pytest.MonkeyPatch) -> None:
+    """Its `readTo` is that of the range before, which had records."""
+    patch.setattr(run_end, "_is_cut", lambda _row: True)
+
+
+@sabotage("a cut of another run counts for its own timestamp", cut_by_another)
+def any_cut(patch: pytest.MonkeyPatch) -> None:
+    """Its `readTo` is that of the range before, which came too early to say anything."""
+    patch.setattr(run_end, "_is_own", lambda _view, _row: True)
+
+
+@sabotage("whoever read to the tip, it was a while after the timestamp", late_record_after_another)
+def read_by_another(patch: pytest.MonkeyPatch) -> None:
+    """The tip of a driver without an end is believed at once."""
+    patch.setattr(run_end, "SETTLED_MILLIS", 0)
 
 
 @sabotage("a shard that is past the timestamp takes part in no batch", test_what_comes_after_the_end_of_a_run_stays_unread)
@@ -359,7 +530,7 @@ def none_past(patch: pytest.MonkeyPatch) -> None:
 )
 def waits_for_children(patch: pytest.MonkeyPatch) -> None:
     """As a run until the tip does."""
-    patch.setattr(RunEnd, "is_reached", lambda self, view: not self.unread(view))
+    patch.setattr(RunEnd, "is_reached", lambda self, view: {row.id for row in view.opened} <= self.past(view))
 
 
 @sabotage("idle shards are left out as usual until the timestamp is settled", test_before_its_timestamp_a_run_is_idle_as_any_other)

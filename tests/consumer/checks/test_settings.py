@@ -39,6 +39,31 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
     return finding.outcome, finding.said
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"until_timestamp": "noon"}, "until.timestamp: 'noon' is not an ISO 8601 time"),
+        ({"until_timestamp": "2026-01-01T01:00:00+01:00"}, "until.timestamp is not after start.timestamp"),
+        ({"until_tip": True, "until_timestamp": "2026-01-02T00:00:00Z"}, "give one of the two"),
+        ({"until_timestamp": "2026-01-02T00:00:00Z"}, None),
+        ({"until_tip": True}, None),
+        ({}, "until.timestamp is not after start.timestamp"),
+    ],
+)
+def test_the_end_that_options_name_is_checked_with_the_start(facts: StartFacts, options: dict[str, Any], says: str | None) -> None:
+    """As the operator does; an option counts instead of the configuration's own end."""
+    start = {"position": "AT_TIMESTAMP", "timestamp": "2026-01-01T00:00:00Z"}
+    given = {"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}, "start": start}
+    facts.path.write_text(json.dumps(given | ({} if options else {"until": {"timestamp": "2025-12-31T00:00:00Z"}})))
+    asked = replace(facts, **options)
+    if says is None:
+        assert settings.config(asked).outcome is CheckOutcome.OK
+        assert asked.given.until is not None
+        return
+    with pytest.raises(Refused, match=says):
+        settings.config(asked)
+
+
 def test_what_is_built_in_is_not_imported_again(facts: StartFacts) -> None:
     """It costs a start nothing."""
     assert checked(facts, "sluice_consumer.pipelines:console") == (CheckOutcome.OK, "sluice_consumer.pipelines:console is built in")

@@ -261,3 +261,11 @@ def test_rows_may_change_while_they_are_scraped() -> None:
     bench.consumer.view = replace(bench.consumer.view, rows={}, committed=10)
     assert first.samples[0].value == 3
     assert sum(len(metric.samples) for metric in rows) == 9
+
+
+def test_the_retention_of_a_shard_of_which_a_run_owes_nothing_more_has_no_series() -> None:
+    """It would fire an alert about records that nobody is to read."""
+    bench = Bench(*ROWS)
+    rows = RowFigures(cast("Consumer", bench.consumer), lambda: NOW, lambda _view: frozenset({"a"})).collect()
+    used = next(metric for metric in rows if metric.name == "sluice_shard_retention_used_ratio")
+    assert {sample.labels["shard"] for sample in used.samples} == {"c"}

@@ -9,6 +9,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.batches.run_end import RunEnd
+from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
 from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress
 
@@ -139,6 +140,43 @@ def test_a_backfill_promises_nothing_that_it_does_not_know() -> None:
         "2 of 3 shards done, 0:00:02 of the stream to go",
         "3 of 3 shards done",
     ]
+
+
+def test_a_far_end_has_no_pace() -> None:
+    """A year or more is not worth a line, and a date beyond the last one would end the driver."""
+    for end in ("2100-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
+        made = Backfill(cast("Consumer", SimpleNamespace(view=None)), RunEnd.of(UntilConfig(timestamp=end), 0) or RunEnd(0))
+        for now in (0, 5):
+            view = TableView({"a": row("a", read_to=1_700_000_000_000 + now)}, 1, frozenset())
+            made.consumer, made.clock = cast("Consumer", SimpleNamespace(view=view)), lambda now=now: now
+            assert "to go" in made.line()
+            assert "pace" not in made.line()
+
+
+def test_of_a_run_that_has_ended_all_shards_are_done() -> None:
+    """Those that are past its end, and those that wait for one; not one that was read beyond by a driver without an end, with records at the tip."""
+    past = row("a", read_to=GOAL, behind=1, records=1)
+    waits, ended = row("b", parents=frozenset({"a"})), row("c", end=END)
+    beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1})
+    for rows, line in (
+        ((past, waits, ended), "3 of 3 shards done"),
+        ((past, waits, ended, beyond), "3 of 4 shards done, 0:00:00 of the stream to go"),
+    ):
+        consumer = cast("Consumer", SimpleNamespace(view=TableView({r.id: r for r in rows}, 1, frozenset())))
+        assert Backfill(consumer, RunEnd(GOAL, cuts=True)).line() == line
+
+
+def test_the_counts_name_dead_letters_and_possible_losses() -> None:
+    """They are in the exit message, which stays when the last report is lost."""
+    bench = Bench(row("a"))
+    bench.progress.add(Committed(7, (row("a", records=3),)), 0.25)
+    assert bench.progress.counts() == "3 records in 1 batches of 1 shards, up to batch 0"
+    bench.progress.add(Committed(8, (row("a", records=1, excluded=2),)), 0.25)
+    for number in range(3):
+        bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"a: lost {number}"))
+    bench.progress.warn(DriverWarning(WarningReason.SOURCE_MOVED, "moved"))
+    counts = "4 records in 2 batches of 1 shards, up to batch 0; 2 more in the dead letters; records may be missing: a: lost 1; a: lost 2"
+    assert bench.progress.counts() == counts
 
 
 def test_records_that_were_left_out_are_counted_where_somebody_leaves_any_out() -> None:

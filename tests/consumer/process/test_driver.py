@@ -207,6 +207,15 @@ def test_an_end_that_is_none_is_refused_before_anything_is_started(
     assert says in " ".join(done.output.split())
 
 
+def test_a_check_looks_at_the_end_that_options_name(tmp_path: Path) -> None:
+    """The start would be refused."""
+    path = tmp_path / "consumer.json"
+    path.write_text(json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}}))
+    done = CliRunner().invoke(main_module.main, ["--config", str(path), "--check", "--json", "--until-timestamp", "noon"])
+    assert done.exit_code == 65
+    assert "is not an ISO 8601 time" in done.output
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, batch: OpenBatch | None) -> tuple[Ending, list[bool]]:
     """How a driver ends that raises while this batch is open, and whether the table was asked for its content."""
     asked = list[bool]()

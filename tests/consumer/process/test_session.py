@@ -204,6 +204,18 @@ def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(wor
     assert 'sluice_takeovers_total{how="released"} 1.0' in page
 
 
+@pytest.mark.parametrize("expired", [True, False])
+def test_the_exit_message_says_which_records_had_expired_at_the_first_start(world: World, monkeypatch: pytest.MonkeyPatch, *, expired: bool) -> None:
+    """Nothing else names them. A table that does not answer at the end changes nothing about the end."""
+    one = world.epoch()
+    one.begin(in_pod=False)
+    monkeypatch.setattr(bootstrap, "expired_before", lambda *_: 1_700_000_000_000 if expired else None)
+    said = "; records that arrived before 2023-11-14T22:13:20+00:00 had expired at the first start"
+    assert one.done.endswith(said) == expired
+    monkeypatch.setattr(bootstrap, "expired_before", lambda *_: 1 / 0)
+    assert one.done.startswith("0 records in 0 batches")
+
+
 def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(world: World) -> None:
     """Also of a batch that an earlier epoch had bound."""
     world.put(0, b"a")

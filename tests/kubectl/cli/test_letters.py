@@ -237,14 +237,15 @@ def test_a_pod_of_that_name_is_left_alone(orders: Scene) -> None:
 
 
 def test_without_a_driver_there_is_nothing_to_take_rights_from(orders: Scene) -> None:
-    """Refused, with what to look at."""
+    """Refused, with what to type instead: a run that reached its end has no driver."""
     keeping(orders, path="s3a://lake/dead-letters")
     driver = orders.cluster.get("Pod", "default", "orders-driver-1")
     assert driver
     orders.cluster.delete("Pod", "default", "orders-driver-1", driver["metadata"]["uid"], 0)
-    answer = orders.run("dead-letters", "redrive", "orders")
+    answer = orders.run("dead-letters", "redrive", "orders", "--resume", "c-1/a b.json")
     assert answer.exit_code == 65
-    assert "orders has no driver" in answer.told
+    assert "orders has no driver pod" in answer.told
+    assert "sluice dead-letters redrive --config consumer.json --resume 'c-1/a b.json'" in " ".join(answer.told.split())
 
 
 def test_with_a_path_it_is_the_command_of_the_tables(orders: Scene, tmp_path: Any) -> None:
