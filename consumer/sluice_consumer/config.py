@@ -112,11 +112,12 @@ def with_end(config: Config, *, tip: bool, timestamp: str | None) -> Config:
 
 
 def _end_after_start(config: Config) -> None:
-    begins, ends = config.start.millis, config.until and config.until.millis
-    if begins is not None and ends is not None and begins >= ends:
-        assert config.until is not None  # noqa: S101 - it has an end
-        times = f"start.timestamp is {config.start.timestamp}, and the end {config.until.timestamp}"
-        raise Refused(f"until.timestamp is not after start.timestamp, so there is nothing to read; name a later time ({times})")
+    end = config.until
+    begins, ends = config.start.millis, end.millis if end else None
+    if end is None or begins is None or ends is None or begins < ends:
+        return
+    times = f"start.timestamp is {config.start.timestamp}, and the end {end.timestamp}"
+    raise Refused(f"until.timestamp is not after start.timestamp, so there is nothing to read; name a later time ({times})")
 
 
 def _millis(text: str | None, key: str) -> int:
