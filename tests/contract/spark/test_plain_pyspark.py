@@ -149,7 +149,7 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
 def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_lease(busy: StreamConfig, tmp_path: Path) -> None:
     """0 would say that the tip was reached. The open batch was finished, and the next run goes on at once."""
     config = configuration(busy, "unused:unused")
-    path = document(config, tmp_path, batch={"intervalSeconds": 600})  # the tip is looked for before the second batch
+    path = document(config, tmp_path, batch={"intervalSeconds": 600, "maxRecordsPerShard": 1})  # the first batch is far from the tip
     command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as child:
