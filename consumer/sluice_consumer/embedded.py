@@ -69,11 +69,8 @@ def run(
         Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
     """
     parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
-    with logs.told_to(tell):
-        ends = configs.with_end(parsed, tip=until_tip, timestamp=until_timestamp)
-        check_session(spark, parsed)
-        load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
-        _run(spark, ends, drain or threading.Event(), LeaseRelease())
+    ends = configs.with_end(parsed, tip=until_tip, timestamp=until_timestamp)
+    run_leaving(spark, ends, drain or threading.Event(), tell, LeaseRelease())
 
 
 def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tell: Callable[[str], object], end: LeaseRelease) -> None:
@@ -84,7 +81,7 @@ def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tel
     """
     with logs.told_to(tell):
         check_session(spark, config)
-        load(config.pipeline.entrypoint)
+        load(config.pipeline.entrypoint)  # refused before there is a table or a lease
         _run(spark, config, drain, end)
 
 

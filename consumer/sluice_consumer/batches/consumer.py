@@ -20,7 +20,7 @@ from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.planner import BatchPlan, TableView
-from sluice_consumer.batches.shard_rows import ShardRows
+from sluice_consumer.batches.shard_rows import ShardRows, apart
 
 
 class Engine(Protocol):
@@ -291,8 +291,7 @@ class Consumer:
         self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows), filled=filled)
 
     def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
-        known = self.view.rows if isinstance(self.view.rows, ShardRows) else ShardRows(self.view.rows)
-        self.view = replace(self.view, rows=known.known(rows, committed), committed=committed, **more)
+        self.view = replace(self.view, rows=apart(self.view.rows).known(rows, committed), committed=committed, **more)
 
     def _final(self, number: int, rows: tuple[ShardRow, ...]) -> tuple[str, ...]:
         if self.letters is not None:

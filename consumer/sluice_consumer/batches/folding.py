@@ -20,7 +20,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import chunks
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import TableView
-from sluice_consumer.batches.shard_rows import ShardRows
+from sluice_consumer.batches.shard_rows import ShardRows, apart
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
         view: what the epoch knows, right after an audit.
         least: nothing is looked for where it is certain that there are fewer.
     """
-    rows = _apart(view)
+    rows = apart(view.rows)
     unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
     if view.filled is None or len(unlisted) < least:
         return []
@@ -73,10 +73,6 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
 def _is_past(view: TableView, row: ShardRow) -> bool:
     """Whether a later batch contained shards: then nobody asks any more what this one contained. An older version may have read a shard again."""
     return view.filled is not None and row.batch < view.filled
-
-
-def _apart(view: TableView) -> ShardRows:
-    return view.rows if isinstance(view.rows, ShardRows) else ShardRows(view.rows)
 
 
 def _has_left(view: TableView, row: ShardRow) -> bool:
@@ -108,7 +104,7 @@ def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.gro
         group: as many in a transaction.
         changed: shards whose rows stay, for somebody changed them.
     """
-    rows = _apart(view)
+    rows = apart(view.rows)
     folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed and _is_past(view, row))
     leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
     return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
@@ -254,7 +250,7 @@ class Folder:
 
     @property
     def _rows(self) -> ShardRows:
-        return _apart(self._consumer.view)
+        return apart(self._consumer.view.rows)
 
     def _plans_from(self, rows: ShardRows) -> None:
         self._consumer.view = replace(self._consumer.view, rows=rows)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
-from sluice_consumer.batches.shard_rows import folded, gone, live
+from sluice_consumer.batches.shard_rows import apart
 
 T = TypeVar("T")
 STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
@@ -52,16 +52,16 @@ class TableView:
     @property
     def live(self) -> Mapping[str, ShardRow]:
         """Rows that may still matter to a plan; the others stand at END, and so do their children's parents."""
-        return live(self.rows)
+        return apart(self.rows).live
 
     def accounts(self, shard_id: str) -> bool:
         """Whether a shard has a row, or had one until it was over."""
-        return shard_id in self.rows or shard_id in folded(self.rows)
+        return shard_id in self.rows or shard_id in apart(self.rows).folded
 
     @property
     def known(self) -> int:
         """How many shards the table knows: those with a row, and those whose row is gone."""
-        return len(self.rows) + gone(self.rows)
+        return len(self.rows) + apart(self.rows).gone
 
     @property
     def opened(self) -> list[ShardRow]:

@@ -74,16 +74,6 @@ def _counted(rows: ShardRows) -> ShardRows:
     return ShardRows(rows.live, rows.over, rows.folded, sum(shard not in rows for shard in rows.folded))
 
 
-def folded(rows: Mapping[str, ShardRow]) -> Mapping[str, int]:
-    """Shards that were folded, and when; beside a plain map there are none."""
-    return rows.folded if isinstance(rows, ShardRows) else {}
-
-
-def gone(rows: Mapping[str, ShardRow]) -> int:
-    """How many shards were folded and have no row any more."""
-    return rows.gone if isinstance(rows, ShardRows) else 0
-
-
-def live(rows: Mapping[str, ShardRow]) -> Mapping[str, ShardRow]:
-    """Those that may still matter to a plan; of a plain map all."""
-    return rows.live if isinstance(rows, ShardRows) else rows
+def apart(rows: Mapping[str, ShardRow]) -> ShardRows:
+    """Rows with those apart that are over; of a plain map none is known to be."""
+    return rows if isinstance(rows, ShardRows) else ShardRows(rows)

@@ -283,8 +283,10 @@ class Supervisor:
         lease = "the lease was not released: a task failed or an executor was lost recently; the next driver waits it out"
         if quiet and heart.clock() >= heart.keep_promise_until:
             lease = self._release(epoch)
-        if code or self._config.until is None:
-            return Ending(code, "", "") if code else Ending(0, "Drained", lease)  # with another code the driver has said why itself
+        if code:
+            return Ending(code, "", "")  # the driver has said why itself
+        if self._config.until is None:
+            return Ending(0, "Drained", lease)
         logs.say(lease)
         return Ending(0, "", "")  # the driver has said that it reached the end; a drain before it has another code
 

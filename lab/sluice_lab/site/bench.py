@@ -49,9 +49,13 @@ def _speed(size: Mapping[str, Sequence[Found]], name: str) -> Iterable[str]:
     yield from (f"{cpu:.2f}", f"{cpu / _median(size[FLOOR], 'cpu'):.2f}", f"{1000 / wall:,.0f}k")
 
 
+def _has_connector(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> bool:
+    return all(size.get(CONNECTOR) for size in sizes.values())
+
+
 def _beside(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> Iterable[str]:
     """Sluice beside the connector, if somebody had it."""
-    if all(size.get(CONNECTOR) for size in sizes.values()):
+    if _has_connector(sizes):
         yield "Sluice beside the connector, round by round (median, least and greatest):\n"
         for name, size in sizes.items():
             cpu, speed = _ratio(size[SLUICE], size[CONNECTOR], "cpu"), _ratio(size[CONNECTOR], size[SLUICE], "wall")
@@ -174,7 +178,7 @@ def _in_short(found: Found) -> tuple[str, str]:
 
 def _beside_in_short(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> str:
     """The connector, if somebody had it."""
-    if not all(size.get(CONNECTOR) for size in sizes.values()):
+    if not _has_connector(sizes):
         return ""
     cpu = " / ".join(f"{statistics.median(_quotients(size[SLUICE], size[CONNECTOR], 'cpu')):.2f}" for size in sizes.values())
     speed = " / ".join(f"{statistics.median(_quotients(size[CONNECTOR], size[SLUICE], 'wall')):.2f}" for size in sizes.values())

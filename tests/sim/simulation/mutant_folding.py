@@ -13,7 +13,7 @@ from sluice_checkpoints.protocol.folding import EndedShards
 from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import NEW_ROW, Delete, Put
-from sluice_consumer.batches import folding, planner
+from sluice_consumer.batches import folding, planner, shard_rows
 from sluice_consumer.batches.planner import TableView
 
 FOLDING: dict[str, Any] = {"folds": 1}
@@ -182,7 +182,7 @@ def deletes_children_first(patch: Patch) -> None:
     """A row at END names a child that has lost its row: an older version gives it a new one."""
 
     def deletable(view: TableView, _expired: int, *_: object) -> list[list[ShardRow]]:
-        rows = folding._apart(view)
+        rows = shard_rows.apart(view.rows)
         return [[row] for row in sorted(rows.over.values(), key=lambda row: row.id, reverse=True) if row.id in rows.folded][:1]
 
     patch.setattr(folding, "deletable", deletable)
