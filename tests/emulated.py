@@ -1,6 +1,7 @@
 """Fixtures of emulated AWS, for every folder of tests: each emulator is started once a session, when the first test asks for it.
 
-One that cannot be started does not fail the tests over it: they are reported as skipped, with the reason (`-ra` prints it).
+One that cannot be started does not fail the tests over it: they are reported as skipped, with the reason (`-ra` prints it). In CI they fail
+(tests/left_out.py).
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ GROUPS = {  # the first that fits; those above take longest, and are begun first
 }
 
 
+SIMULATIONS = "tests/sim/"
 ALONE = {"overdue", "poison", "deaths"}  # whole programs that wait for minutes: one after the other they are a quarter of an hour
 
 
@@ -39,7 +40,7 @@ def group(nodeid: str) -> str:
     named = _named(nodeid)
     if named is not None:
         return f"{named} {nodeid}" if named in ALONE else named
-    return nodeid if nodeid.startswith("tests/sim/") else nodeid.split("::", maxsplit=1)[0]
+    return nodeid if nodeid.startswith(SIMULATIONS) else nodeid.split("::", maxsplit=1)[0]
 
 
 def _named(nodeid: str) -> str | None:
@@ -47,16 +48,33 @@ def _named(nodeid: str) -> str | None:
 
 
 def rank(item: pytest.Item) -> int:
-    """Groups in the order of the table, then the rest."""
+    """Groups in the order of the table, then simulations, of which each computes for long and alone, then the rest."""
     groups = list(dict.fromkeys(GROUPS.values()))
-    return groups.index(named) if (named := _named(item.nodeid)) is not None else len(groups)
+    return groups.index(named) if (named := _named(item.nodeid)) is not None else len(groups) + (not item.nodeid.startswith(SIMULATIONS))
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
-    """Deals groups instead of modules."""
+    """Deals groups instead of modules. A test that ends its process has failed, and is not begun again in each new one."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
+
+    def remove_node(self, node: Any) -> str | None:
+        """Deals anew what a process left that ended early; returns the test that ended it."""
+        left = {name: unit for name, unit in self.assigned_work[node].items() if not all(unit.values())}
+        ended_by = next((test for unit in left.values() for test, done in unit.items() if not done), None)
+        for unit in left.values():
+            unit.pop(ended_by, None)
+        self.assigned_work[node] = {name: unit for name, unit in left.items() if unit}
+        super().remove_node(node)
+        return ended_by
+
+    def schedule(self) -> None:
+        """Deals the first groups, or those of a process that replaces another: a process runs a test once it knows the next one."""
+        replaced = self.collection is not None
+        super().schedule()
+        if replaced:
+            super().schedule()
 
 
 def scheduler(config: pytest.Config, log: Any) -> Scheduler:

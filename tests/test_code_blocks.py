@@ -109,7 +109,7 @@ def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: 
     """Placeholders in brackets stand for what is optional."""
     found = words(re.sub(r"[\[\]…]", " ", line).replace("|", " "))[len(program.split()) :]
     command: click.Command = tables if program == "python -m sluice_checkpoints" else ours
-    said = [*COMMANDS[program], *found]
+    said = found if found and not found[0].startswith("-") else [*COMMANDS[program], *found]
     for at, word in enumerate(said):
         if isinstance(command, click.Group) and word in command.list_commands(context := click.Context(command)):
             command = command.resolve_command(context, said[at:])[1] or command

@@ -19,7 +19,8 @@ from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = [path.parent for folder in ("consumer", "operator", "lab") for path in sorted((ROOT / folder).glob("*/__init__.py"))]
-LINT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+LINT, CONTRACTS = TOOLS["ruff"]["lint"], TOOLS["importlinter"]["contracts"]
 BARE = [
     "sluice_checkpoints.position",
     "sluice_checkpoints.protocol.store",
@@ -38,6 +39,7 @@ BARE = [
     "sluice_operator.state.view",
     "sluice_operator.plan.rules",
 ]
+NAMED = ("SECOND", "TIMED")  # parts of the cluster's slow tests that the Makefile runs apart from the rest
 # What differs between lines of Spark is asked in one module.
 LINES = re.compile(r"importlib\.util import find_spec|pyspark\.__version__|spark\.version\b|version\(.pyspark.\)|try:\n\s+(from|import) pyspark")
 FEATURES = "consumer/sluice_consumer/spark/features.py"
@@ -53,11 +55,31 @@ def test_the_folder_operator_is_no_package() -> None:
     assert subprocess.run(started_here, cwd=ROOT, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("part", ["", *NAMED])
 @pytest.mark.parametrize("marks", MARKED, ids=" ".join)
-def test_a_test_is_run_once_by_make_test_or_by_make_test_more(marks: tuple[str, ...]) -> None:
-    """Whatever it is marked with; what tries the sinks for long is left to `make test-lake`."""
-    chosen = [target for target in ("test", "test-more") for expression in stages(target) if Expression.compile(expression).evaluate(in_(marks))]
+def test_a_test_is_run_once_by_make_test_or_by_make_test_more(marks: tuple[str, ...], part: str) -> None:
+    """Whatever it is marked with, and in whichever part of the cluster's slow tests; `make test-lake` tries the sinks for long."""
+    found = [expression for target in ("test", "test-more") for expression in stages(target, part)]
+    chosen = [expression for expression in found if Expression.compile(expression).evaluate(in_(marks))]
     assert len(chosen) == ("lake" not in marks or "cluster" in marks)
+
+
+@pytest.mark.parametrize("part", NAMED)
+def test_a_named_part_of_the_clusters_slow_tests_is_there(part: str) -> None:
+    """A file of another name would be in no part."""
+    (names,) = re.findall(rf"(?m)^{part} = \$\(addprefix (tests/cluster/test_),(.+)\)$", (ROOT / "Makefile").read_text())
+    files = [ROOT / f"{names[0]}{name}" for name in names[1].split()]
+    assert files
+    assert f"$({part})" in re.findall(r"filter-out ([^,]+),", (ROOT / "Makefile").read_text())[0]
+    assert [path.name for path in files if not re.search(r"mark\.slow\b", path.read_text())] == []
+
+
+@pytest.mark.parametrize("mark", ["cluster", "slow"])
+def test_a_test_that_make_finds_by_its_mark_has_it_in_its_own_file(mark: str) -> None:
+    """Only files that name a mark are read by a target that runs tests with it."""
+    named = {path for path in (ROOT / "tests").rglob("*.py") if re.search(rf"mark\.{mark}\b", path.read_text())}
+    assert named
+    assert [path.name for path in named if not path.name.startswith("test_")] == []
 
 
 def test_make_check_runs_nothing_that_make_test_leaves_out() -> None:
@@ -68,10 +90,13 @@ def test_make_check_runs_nothing_that_make_test_leaves_out() -> None:
         assert not {"cluster", "apiserver"} & set(marks)
 
 
-def stages(target: str) -> list[str]:
-    """What each pytest of a target of the Makefile selects."""
+def stages(target: str, part: str = "") -> list[str]:
+    """What each pytest of a target of the Makefile selects, and of its lanes: in files of this part of the cluster's slow tests, or in the rest."""
     (recipe,) = re.findall(rf"(?m)^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
-    return re.findall(r'pytest -m "([^"]+)"', recipe)
+    lanes = re.findall(r"[a-z-]+", " ".join(re.findall(r"call lanes,([a-z, -]+)", recipe)))
+    own = re.findall(rf'pytest -m "([^"]+)"(?: \$\(({"|".join(NAMED)}|filter-out))?', recipe)
+    chosen = [expression for expression, files in own if not files or files == (part or "filter-out")]
+    return [*chosen, *(each for lane in lanes for each in stages(lane, part))]
 
 
 def in_(marks: tuple[str, ...]) -> Callable[..., bool]:
@@ -109,6 +134,28 @@ def test_public_class_names_are_unique() -> None:
     assert not shared, "\n".join(["rename one class of each pair:", *shared])
 
 
+RETIRED = re.compile(r"(?:^|_)(gathering|manners|twins?|tally|tallies|rhythms?)(?:_|$)")
+
+
+def test_words_that_were_renamed_do_not_come_back_as_names() -> None:
+    """Neither of a file, nor of a class, a function, a variable or an attribute: buffer, behaviour, memory, requests, timings stand there."""
+    files = [path for folder in ("consumer", "operator", "lab", "tests", "examples") for path in (ROOT / folder).rglob("*.py")]
+    named = {(str(path.relative_to(ROOT)), name) for path in files for name in {path.stem, *names(ast.parse(path.read_text()))}}
+    assert sorted(each for each in named if RETIRED.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", each[1]).lower())) == []
+
+
+def names(tree: ast.Module) -> set[str]:
+    """Every name that a file gives or uses."""
+    found = (getattr(node, of, None) for node in ast.walk(tree) for of in ("id", "attr", "name", "arg"))
+    return {name for name in found if isinstance(name, str)}
+
+
+def test_no_task_can_swallow_its_cancellation() -> None:
+    """`wait_for` does on Python 3.11, when what it waits for is done in the same moment. Whoever ends the task then waits for ever."""
+    files = sorted(path for package in ("consumer", "operator", "lab") for path in (ROOT / package).rglob("*.py"))
+    assert [str(path) for path in files if re.search(r"\basyncio\.wait_for\b|from asyncio import.*wait_for", path.read_text())] == []
+
+
 def test_only_one_module_asks_what_this_spark_can_do() -> None:
     """So that a line is dropped, or added, in one place."""
     files = sorted((ROOT / "consumer").rglob("*.py"))
@@ -135,6 +182,10 @@ CLOCKS = {
     "a date by another name": "from datetime import UTC, datetime as when\n\nNOW = when.now(UTC)\n",
     "a day": "import datetime\n\nTODAY = datetime.date.today()\n",
     "chance": "from random import random\n",
+    "chance of an array": "import numpy as np\n\nDRAWN = np.random.default_rng()\n",
+    "a name": "from uuid import uuid4 as fresh\n\nNAME = fresh()\n",
+    "a token": "import secrets\n",
+    "bytes": "import os\n\nDRAWN = os.urandom(4)\n",
 }
 RULE = "TID251"
 
@@ -152,6 +203,22 @@ def test_each_edge_that_may_have_a_clock_has_one(edge: str) -> None:
     found = {path.relative_to(ROOT) for path in clocks("--config", "lint.per-file-ignores = {}")}
     each = [edge.replace(part[0], choice) for part in re.finditer(r"\{(.*)\}", edge) for choice in part[1].split(",")] or [edge]
     assert all(any(path.match(one.replace("/**", "/*.py")) for path in found) for one in each), each
+
+
+def test_every_room_without_a_service_is_in_the_contract_that_keeps_it_so() -> None:
+    """A new room is asked for; in one that is half an edge, the contract names the module that is (`stream.catalog`)."""
+    (contract,) = (each for each in CONTRACTS if each["name"].startswith("the protocol, formats, plans and planners"))
+    rooms = [path.parent for package in ("sluice_checkpoints", "sluice_consumer") for path in (ROOT / "consumer" / package).glob("*/__init__.py")]
+    without = {f"{room.parent.name}.{room.name}" for room in rooms if not services(room) & set(contract["forbidden_modules"])}
+    assert without <= set(contract["source_modules"])
+    assert {"sluice_consumer.poison", "sluice_checkpoints.formats"} <= without
+
+
+def services(room: Path) -> set[str]:
+    """Packages whose modules a room imports."""
+    nodes = [node for path in room.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return {name.split(".")[0] for name in [*names, *(node.module or "" for node in nodes if isinstance(node, ast.ImportFrom))]}
 
 
 def clocks(*options: str, code: str | None = None, path: str = "") -> set[Path]:

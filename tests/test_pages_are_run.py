@@ -80,6 +80,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     },
     "docs/plain-pyspark.md": {
         "sluice run --config": Run(ITS_OWN),
+        "sluice run --standby": Like(
+            "`python -m sluice_consumer` is the same program",
+            "tests/contract/spark/test_standby.py::test_a_driver_that_stands_by_continues_when_the_first_one_drains",
+        ),
         "batch 12:": Like(
             "figures of one backfill",
             "tests/contract/spark/test_plain_pyspark.py::test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics",
@@ -100,6 +104,8 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),
         "REGISTRY=111122223333": Run("tests/lab/site/test_start_aws.py::test_ecr_gets_the_repositories_that_a_release_pushes"),
         "cd docs/start": Run("tests/lab/site/test_start_aws.py::test_a_call_has_the_parameters_that_the_service_wants"),
+        "aws iam create-role --role-name orders-reader": Run("tests/lab/site/test_start_aws.py::test_each_role_has_the_policies_of_the_pages_table"),
+        "for role in driver": Run("tests/lab/site/test_start_aws.py::test_each_role_has_the_policies_of_the_pages_table"),
         "helm install": Run(f"{EKS}::test_the_operator_is_installed_and_tested_by_two_commands"),
         "kubectl apply": Run(f"{EKS}::test_the_consumer_gets_ready_within_the_time_of_the_page_and_prints_rows"),
         "kubectl delete": Run(f"{EKS}::test_all_of_it_goes_but_the_table_and_the_crd"),
@@ -136,9 +142,40 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
             "tests/cluster/test_resource.py::test_changed_code_works_from_the_next_driver_on",
         ),
     },
+    "docs/how-to/restore.md": {
+        "aws dynamodb restore-table-to-point-in-time": Like(
+            "no emulator here restores a table; a copy is made row by row, as a restore makes it",
+            "tests/contract/checkpoints/test_copies.py::test_an_adoption_says_how_many_batches_come_again",
+        ),
+        "aws dynamodb list-backups": NotRun("no emulator here keeps the backup of a deleted table; the commands are those of AWS's developer guide"),
+        "aws dynamodb wait": NotRun("no emulator here restores a table"),
+        "sluice adopt --table": Like(
+            "a table of this page is in no account", "tests/contract/checkpoints/test_copies.py::test_a_copy_is_refused_until_it_is_adopted"
+        ),
+    },
+    "docs/how-to/undo-a-deploy.md": {
+        "kubectl get pod orders-driver-9": Like(
+            "a configuration is had by this command; a suspension is tried where its rules are",
+            "tests/cluster/test_rules_restart.py::test_suspending_drains_it_and_resuming_goes_on",
+        ),
+        "$ sluice show": Run("tests/kubectl/test_screens.py::test_a_screen_of_a_page_is_what_the_program_prints"),
+        "python -m sluice_consumer rollback-sink": Like(
+            "the batch is another",
+            "tests/cluster/test_positions.py::test_exactly_the_records_of_the_bad_version_come_again_and_the_sink_is_right",
+        ),
+        "sluice reset": NotRun("the command is tried in tests of its own; a table of this page is in no account"),
+    },
     "docs/how-to/read-again.md": {
         "kubectl apply -f orders-again.yaml": Like(
             "names and times are the test's own", "tests/cluster/test_until.py::test_it_delivers_exactly_its_range_each_record_once"
+        ),
+        "kubectl apply -f orders.yaml": Like(
+            "the operator's rules move positions there, and a person sees it",
+            "tests/kubectl/cli/test_moves.py::test_status_shows_what_became_of_the_last_move",
+        ),
+        "kubectl sluice drain orders": Like(
+            "names and times are the test's own",
+            "tests/checkpoints/positions/test_reset_command.py::test_without_an_id_one_is_made_that_begins_with_the_date",
         ),
     },
     "examples/README.md": {

@@ -44,8 +44,21 @@ def there(paths: list[str]) -> list[str]:
 
 def test_the_table_has_the_questions_that_people_ask() -> None:
     """A row for each."""
-    for asked in ("sink", "source format", "condition", "metric of a driver", "Kinesis client", "line of Spark", "command"):
+    for asked in ("sink", "source format", "condition", "warning", "reason", "metric of a driver", "Kinesis client", "line of Spark", "command"):
         assert [row for row in rows() if row.startswith(asked)], asked
+
+
+MISSED = {  # by row: what a test of today's things fails over if a new one lacks it there
+    "metric of a driver": ("tests/contract/prometheus/served.py", "tests/cluster/test_seen.py", "charts/sluice/values.schema.json"),
+    "warning of a driver": ("conditions.py:WARNINGS", "conditions.py:PASSING", "runbooks.md"),
+    "reason for which a driver ends": ("known_words.py:OF_PROGRAMS", "runbooks.md"),
+}
+
+
+@pytest.mark.parametrize("row", MISSED)
+def test_a_row_names_what_would_be_missed(row: str) -> None:
+    """Else the next one to add such a thing learns it from a test that fails, on a cluster at the latest."""
+    assert [part for part in MISSED[row] if part not in rows()[row]] == []
 
 
 @pytest.mark.parametrize("row", rows())

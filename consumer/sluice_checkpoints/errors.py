@@ -38,7 +38,7 @@ class Fenced(SluiceError):
 
 
 class LostRace(SluiceError):
-    """Another attempt of this very task was faster, or a later batch is open: this one ends quietly; its work is in good hands."""
+    """Another attempt of this very task was faster, or a later batch is open: this one ends quietly, because the other does its work."""
 
 
 class ProtocolViolation(SluiceError):

@@ -17,7 +17,7 @@ def write(document: Mapping[str, Any]) -> str | None:
     """Write the document to the file that the environment names, or to Kubernetes' default where that exists.
 
     Returns:
-        Why it could not be written; None: it was written, or this is no container. A failure never changes a result.
+        Why it could not be written; None: it was written, or this is not a container. A failure never changes a result.
     """
     named = os.environ.get(VARIABLE)
     path = Path(named or DEFAULT)

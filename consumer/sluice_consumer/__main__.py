@@ -5,14 +5,15 @@ With `--check` it only looks whether one could start. `… dev` runs one on emul
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -22,23 +23,29 @@ from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.config import UntilConfig
-from sluice_consumer.driver_report import ReportPhase
+from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.own_pod import PodAnnotations
 
+STANDBY = "--standby"
+UNTAKEN = "stopped before the lease was taken: nothing was read"
 
-def supervise(path: Path, arguments: list[str], until: UntilConfig | None = None) -> int:
+
+def supervise(path: Path, arguments: list[str], until: UntilConfig | None = None, check_seconds: float = SECONDS) -> int:
     """Runs one epoch and returns its exit code. The driver takes longest to start, so it begins before this process imports what it needs itself."""
     with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver_program", *arguments]) as driver:
-        return _hold(path, driver, until)
+        return _hold(path, driver, until, check_seconds, standby=STANDBY in arguments)
 
 
-def _hold(path: Path, driver: child_process.DriverProcess, until: UntilConfig | None) -> int:
+def _hold(path: Path, driver: child_process.DriverProcess, until: UntilConfig | None, check_seconds: float, *, standby: bool) -> int:
     from sluice_consumer.checks import run as checks  # noqa: PLC0415 - see `supervise`
+    from sluice_consumer.process import standby as standing  # noqa: PLC0415
     from sluice_consumer.process import supervisor, wiring  # noqa: PLC0415
 
-    config, environment = checks.before_start(path, os.environ, until)
+    config, environment = checks.before_start(path, os.environ, until, check_seconds)
+    if standby:
+        standing.check(config)
     os.environ.update(environment)
     child_process.permit(driver, environment)
     here = pod.from_environment()
@@ -48,9 +55,26 @@ def _hold(path: Path, driver: child_process.DriverProcess, until: UntilConfig | 
     keeper = supervisor.Supervisor(config, store, wiring.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
-    taken = keeper.take(Watcher(notify=_announce(reporter)))
+    try:
+        if standby:
+            phases = standing.Readiness(lambda: reporter.update(_standing_by), lambda: reporter.update(_not_ready))
+            taken = standing.take(keeper, config, driver, readiness=phases)
+        else:
+            taken = keeper.take(Watcher(notify=_announce(reporter)))
+    except standing.DriverOver:
+        return finish(standing.ending(driver))
     child_process.order(driver, taken, reporter.hand_over(_starting(taken.epoch.generation)))
     return finish(keeper.watch(driver, taken))
+
+
+def _standing_by(report: DriverReport) -> DriverReport:
+    """What the operator waits for before it drains the driver that works."""
+    return replace(report, phase=ReportPhase.STANDING_BY)
+
+
+def _not_ready(report: DriverReport) -> DriverReport:
+    """The table does not answer a standby. Nobody may count on it."""
+    return replace(report, phase=ReportPhase.STARTING)
 
 
 def _starting(generation: int) -> pod.ReportChange:
@@ -73,9 +97,27 @@ RUNNING = (
         metavar="TIME",
         help="Stop in each shard before the first record that arrived at this ISO 8601 time with a zone, or later.",
     ),
+    click.option(
+        "--standby",
+        is_flag=True,
+        help="Start Spark and load the pipeline, then wait until the driver that works releases its lease or loses it.",
+    ),
+    click.option(
+        "--slot-share",
+        type=click.FloatRange(0.01, 1),
+        default=0.25,
+        show_default=True,
+        help="Share of Spark's slots in which a batch of one consumer is read, if --config is given more than once.",
+    ),
     click.option("--check", "only_check", is_flag=True, help="Check whether a consumer can start. Nothing is written, held or started."),
     click.option("--json", "as_json", is_flag=True, help="Print the result of --check as one JSON document."),
-    click.option("--check-seconds", type=click.FloatRange(0.1, 60), default=SECONDS, show_default=True, help="Time limit for each check of --check."),
+    click.option(
+        "--check-seconds",
+        type=click.FloatRange(0.1, 60),
+        default=SECONDS,
+        show_default=True,
+        help="Time limit for each check, of --check or before a start.",
+    ),
 )
 
 
@@ -87,10 +129,16 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--config", "path", type=click.Path(path_type=Path), help="Configuration file (JSON, docs/interfaces.md). Required, except for `dev`.")
+@click.option(
+    "--config",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Configuration file (JSON, docs/interfaces.md). Required, except for `dev`. Repeat it to run several consumers in one Spark.",
+)
 @_running
 @click.pass_context
-def main(context: click.Context, /, path: Path | None, **options: Any) -> None:
+def main(context: click.Context, /, paths: tuple[Path, ...], **options: Any) -> None:
     """Run a consumer until SIGTERM, which drains it.
 
     Exit codes: 0 drained, or done · 65 refused: you have to act · 75 try again later · 76 another driver took over · 1 anything else.
@@ -98,20 +146,31 @@ def main(context: click.Context, /, path: Path | None, **options: Any) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    if path is None:
+    if not paths:
         raise click.UsageError("Missing option '--config'.")
-    check_or_consume(path, **options)
+    check_or_consume(paths, **options)
 
 
-def check_or_consume(path: Path, *, only_check: bool, check_seconds: float, as_json: bool, **options: Any) -> None:
-    """Runs a consumer, or looks whether one could."""
+def check_or_consume(
+    paths: tuple[Path, ...], *, only_check: bool, check_seconds: float, as_json: bool, slot_share: float, standby: bool, **options: Any
+) -> NoReturn:
+    """Runs a consumer, or several in one Spark, or looks whether one could."""
+    path, *others = paths
     if only_check:
+        if others:
+            raise click.UsageError("Option '--check' takes one '--config'; check each configuration separately.")
         with tempfile.TemporaryDirectory() as scratch:
             ends = {name: options[name] for name in ("until_tip", "until_timestamp")}
             sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch), **ends), as_json=as_json))
     if as_json:
         raise click.UsageError("Option '--json' needs '--check'.")
-    consume(path, **options)
+    if standby and others:
+        raise click.UsageError("Option '--standby' takes one '--config'.")
+    if standby and (options["until_tip"] or options["until_timestamp"]):
+        raise click.UsageError("Option '--standby' is for a run without an end: leave out '--until-tip' and '--until-timestamp'.")
+    if others:
+        consume_together(paths, slot_share=slot_share, check_seconds=check_seconds, **options)
+    consume(path, check_seconds=check_seconds, standby=standby, **options)
 
 
 def check(facts: StartFacts, *, as_json: bool) -> int:
@@ -128,11 +187,18 @@ def check(facts: StartFacts, *, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="Configuration file (JSON, docs/interfaces.md).")
+@click.option(
+    "--config",
+    "paths",
+    type=click.Path(path_type=Path),
+    required=True,
+    multiple=True,
+    help="Configuration file (JSON, docs/interfaces.md). Repeat it to run several consumers in one Spark.",
+)
 @_running
-def run(path: Path, **options: Any) -> None:
+def run(paths: tuple[Path, ...], **options: Any) -> None:
     """Run a consumer until SIGTERM, which drains it. The same program as `python -m sluice_consumer`."""
-    check_or_consume(path, **options)
+    check_or_consume(paths, **options)
 
 
 @main.command()
@@ -177,27 +243,109 @@ def redrive(config: str, consumer: str | None, how: str | None, master: str, nam
     sys.exit(redrive_command.run(arguments, as_json=as_json))
 
 
-COMMANDS = {"run": run, "dev": dev}  # of the program `sluice`
+@main.command()
+@click.option(
+    "--config", "path", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Configuration file of the pool (JSON, docs/pools.md)."
+)
+def pool(path: Path) -> None:
+    """Run the consumers that have a seat in this pod, in one Spark. For the pods that the operator makes."""
+    from sluice_consumer.group import pool_program  # noqa: PLC0415 - only a pool needs it
+
+    def run() -> int:
+        with _stopping_early((), None):
+            return pool_program.run(path)
+
+    _end_with(run)
 
 
-def consume(path: Path, *, master: str | None, until_tip: bool, until_timestamp: str | None) -> None:
+@main.command("rollback-sink")
+@click.option(
+    "--config", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Configuration file of the consumer. It names the sink."
+)
+@click.option("--to-batch", required=True, type=click.IntRange(1), metavar="N", help="First batch to take out. The sink becomes as it was before N.")
+@click.option("--sink", type=click.Choice(["iceberg", "delta", "parquet"]), help="Kind of sink, if your own `process` calls it.")
+@click.option("--place", metavar="TABLE", help="Table or path of the sink.  [default: that of pipeline.args]")
+@click.option("--consumer", metavar="ID", help="Consumer id whose batches are taken out.  [default: that of the checkpoint table]")
+@click.option("--master", default="local[2]", show_default=True, help="Master URL of Spark.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def rollback_sink(*, as_json: bool, **options: Any) -> None:
+    """Print the statements that take batch N and all later ones out of a sink. Nothing is carried out."""
+    from sluice_consumer.process import rollback_command  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
+
+    sys.exit(rollback_command.run(rollback_command.RollbackOptions(**options), as_json=as_json))
+
+
+COMMANDS = {"run": run, "dev": dev, "rollback-sink": rollback_sink}  # of the program `sluice`
+
+
+def consume(path: Path, *, check_seconds: float, master: str | None, until_tip: bool, until_timestamp: str | None, standby: bool) -> NoReturn:
     """Runs one consumer, and ends this process with its exit code."""
+    arguments = [
+        "--config",
+        str(path),
+        *(["--master", master] if master else []),
+        *_ends(until_tip, until_timestamp),
+        *([STANDBY] if standby else []),
+    ]
+
+    def run() -> int:
+        until = configs.until(tip=until_tip, timestamp=until_timestamp)
+        with _stopping_early([path], until):
+            return supervise(path, arguments, until, check_seconds)
+
+    _end_with(run)
+
+
+def consume_together(
+    paths: tuple[Path, ...], *, slot_share: float, check_seconds: float, master: str | None, until_tip: bool, until_timestamp: str | None
+) -> NoReturn:
+    """Runs several consumers in one Spark, and ends this process with the exit code of the group."""
+    from sluice_consumer.group import program  # noqa: PLC0415 - only a group needs it
+
+    def run() -> int:
+        until = configs.until(tip=until_tip, timestamp=until_timestamp)
+        with _stopping_early(paths, until):
+            return program.run(program.GroupOptions(paths, master, slot_share, _ends(until_tip, until_timestamp), until, check_seconds))
+
+    _end_with(run)
+
+
+@contextlib.contextmanager
+def _stopping_early(paths: Sequence[Path], until: UntilConfig | None) -> Iterator[None]:
+    """Names a stop that comes before there is a driver to drain. Both signals raise here until the supervisor handles them, before it takes a lease.
+
+    A container's first process would not even hear of a SIGTERM that it does not handle.
+
+    Raises:
+        Stopped: nothing was read. Interrupted: the same, of a run with an end; only 0 means that an end was reached.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except (Stopped, KeyboardInterrupt) as error:
+        words = str(error) if isinstance(error, Stopped) else UNTAKEN
+        if until or any(configs.configuration(path).until for path in paths):
+            raise Interrupted(words) from error
+        raise Stopped(words) from error
+
+
+def _end_with(run: Callable[[], int]) -> NoReturn:
+    """Ends this process with the exit code of a supervisor. If it raises, the error is the container's exit message."""
     logs.configure()
-    ends = [*(["--until-tip"] if until_tip else []), *(["--until-timestamp", until_timestamp] if until_timestamp else [])]
-    until: UntilConfig | None = None
     try:
         configmap_code.take(os.environ)
-        until = configs.until(tip=until_tip, timestamp=until_timestamp)
-        code = supervise(path, ["--config", str(path), *(["--master", master] if master else []), *ends], until)
-    except Stopped as error:
-        code = finish(ending_of(Interrupted(str(error)) if until or configs.configuration(path).until else error))
+        code = run()
     except SluiceError as error:
         code = finish(ending_of(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's exit message must name it
         logs.log.exception("the supervisor failed")
         code = finish(ending_of(error))
     sys.stdout.flush()
-    os._exit(code)  # the heart's thread may be inside a call that has no end
+    os._exit(code)  # a heart's thread may be inside a call that has no end
+
+
+def _ends(until_tip: bool, until_timestamp: str | None) -> list[str]:  # noqa: FBT001 - as the option is
+    return [*(["--until-tip"] if until_tip else []), *(["--until-timestamp", until_timestamp] if until_timestamp else [])]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 * `partitionKey`: partition key of the record.
 * `data`: payload, as the producer sent it. KPL aggregates are split into their records.
-* `stream`, `shardId`: stream and shard of the record.
+* `stream`: name of the record's stream.
+* `shardId`: id of the record's shard.
 * `sequenceNumber`: sequence number in decimal digits, as text because it does not fit 64 bits. Texts of different lengths do not sort as numbers.
 * `subSequenceNumber`: index in a KPL aggregate, from 0. 0 for a record outside an aggregate.
 * `approximateArrivalTimestamp`: time at which Kinesis received the record, to a millisecond.

@@ -7,6 +7,7 @@ import datetime
 import json
 import math
 import re
+import shlex
 import types
 import typing
 from collections.abc import Mapping
@@ -15,16 +16,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from sluice_checkpoints.aws.role import AssumedRole, RoleFields, assumed_role, check_partition, session_name_of
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.stream.address import STREAM_ARN, STREAM_NAME, StreamAddress, located
 
 T = TypeVar("T")
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")  # API reference, CreateTable
+REGION = re.compile(r"(?!-)[a-z0-9-]{1,32}(?<!-)")  # the API server's rule; botocore makes a host name of it
 QUEUE_URL = re.compile(r"https?://[^\s/]+/\S+")
-STREAM = re.compile(r"[a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128}")
+STREAM = re.compile(f"{STREAM_NAME.pattern}|{STREAM_ARN.pattern}")
+ROLE_FIELDS = RoleFields("stream.roleArn", "stream.externalId", "stream.sessionName")
 MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that moves is ended by it
 MAX_SECONDS_MOVING = 86_400.0
 MAX_PORT = 65_535
 LEAST_SHARE = 0.05  # a look every four seconds; an iterator is good for five minutes
+KINDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+A_TIME = "2026-11-26T12:00:00Z"
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
 
@@ -33,13 +40,39 @@ class StreamConfig:
     """The stream, and the addresses of its services if they are not AWS's own.
 
     `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share.
+    It is given by name and region, or by `arn`. Name and region are there in any case, once the configuration is read.
     """
 
-    name: str
-    region: str
+    name: str = ""
+    region: str = ""
     kinesis_endpoint: str | None = None
     dynamodb_endpoint: str | None = None
     probe_share: float = 0.2
+    arn: str | None = None
+    role_arn: str | None = None
+    external_id: str | None = None
+    session_name: str | None = None
+
+    @property
+    def role(self) -> AssumedRole | None:
+        """The role that calls to Kinesis are made as.
+
+        Raises:
+            Refused: a setting of it is wrong.
+        """
+        return assumed_role(ROLE_FIELDS, self.role_arn, self.external_id, self.session_name)
+
+    @property
+    def options(self) -> str:
+        """The options of a command that is about this stream (`sluice_checkpoints.cli.stream_options`), as a shell takes them."""
+        named = {"stream": self.arn or self.name, "region": self.region, "role-arn": self.role_arn, "external-id": self.external_id}
+        named["role-session-name"] = self.session_name
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in named.items() if value)
+
+    @property
+    def address(self) -> StreamAddress:
+        """Where the stream is, for all that call Kinesis."""
+        return StreamAddress(self.name, self.region, self.kinesis_endpoint, arn=self.arn, role=self.role)
 
 
 @dataclass(frozen=True)
@@ -54,11 +87,15 @@ class StartConfig:
         """The timestamp in epoch milliseconds.
 
         Raises:
-            Refused: it is missing where AT_TIMESTAMP needs it, or no ISO 8601 time with a zone.
+            Refused: it is missing where AT_TIMESTAMP needs it, given with another position, or not an ISO 8601 time with a zone.
         """
         if self.position not in START_POSITIONS:
-            raise Refused(f"start.position: {self.position!r} is none of {', '.join(START_POSITIONS)}")
-        return _millis(self.timestamp, "start.timestamp") if self.position == "AT_TIMESTAMP" else None
+            raise Refused(f"start.position: must be one of {', '.join(START_POSITIONS)}, not {self.position!r}")
+        if self.position == "AT_TIMESTAMP":
+            return _millis(self.timestamp, "start.timestamp")
+        if self.timestamp is not None:
+            raise Refused(f"start.timestamp: belongs to position AT_TIMESTAMP, not to {self.position}; remove it")
+        return None
 
 
 @dataclass(frozen=True)
@@ -121,20 +158,30 @@ def _end_after_start(config: Config) -> None:
 
 
 def _millis(text: str | None, key: str) -> int:
+    if text is None:
+        raise Refused(f"{key}: missing; AT_TIMESTAMP needs a time such as {A_TIME}")
     try:
-        moment = datetime.datetime.fromisoformat(text or "")
+        moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise Refused(f"{key}: {text!r} is not an ISO 8601 time") from error
+        raise Refused(f"{key}: {text!r} is not an ISO 8601 time, such as {A_TIME}") from error
     if moment.tzinfo is None:
-        raise Refused(f"{key}: {text!r} has no time zone")
+        raise Refused(f"{key}: {text!r} has no time zone; write it as {A_TIME}")
     return round(moment.timestamp() * 1000)
 
 
 @dataclass(frozen=True)
 class CheckpointsConfig:
-    """The consumer's own table."""
+    """The consumer's own table.
+
+    Attributes:
+        table: name of the DynamoDB table.
+        tags: tags of the table, if the driver creates it.
+        kms_key_arn: KMS key that encrypts the table, if the driver creates it. None: DynamoDB's own key.
+    """
 
     table: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kms_key_arn: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,8 +204,8 @@ class BatchConfig:
     """Size of a micro-batch. Limits count the records and bytes of one shard in one batch. `interval_seconds` is from trigger to trigger.
 
     Attributes:
-        max_seconds: time after which a batch without progress stops the driver; None: `MAX_SECONDS`, 0: no limit.
-        max_seconds_moving: time limit for a batch that still makes progress; None: four times `max_seconds`, or a day without that.
+        max_seconds: time after which a batch without progress stops the driver. None: 3600. 0: no limit.
+        max_seconds_moving: time limit for a batch that still makes progress. None: four times `max_seconds`, or a day if that is omitted.
     """
 
     interval_seconds: float = 5
@@ -203,7 +250,12 @@ class OnErrorConfig:
 
 @dataclass(frozen=True)
 class MetricsConfig:
-    """Port and address of the driver's metrics. Port 0: any free port. Default address: all in a pod, else loopback."""
+    """Where the driver serves its metrics.
+
+    Attributes:
+        port: TCP port. 0: any free port.
+        address: address on which it listens. None: all addresses in a pod, loopback otherwise.
+    """
 
     port: int
     address: str | None = None
@@ -211,7 +263,15 @@ class MetricsConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """The whole configuration of a driver."""
+    """The whole configuration of a driver.
+
+    Attributes:
+        format: version of this format.
+        name: name of the consumer, in logs, metrics and files. If omitted, the stream's name.
+        executors: number of executors, if the driver runs in a pod. None: as `spark_conf` says.
+        force: whether the driver takes the lease at once, even if another one holds it. It then waits for that one's lease duration.
+        accept_loss_of_batch: number of the batch whose expired records may be lost. None: the driver stops instead.
+    """
 
     stream: StreamConfig
     checkpoints: CheckpointsConfig
@@ -243,10 +303,29 @@ def configuration(path: Path) -> Config:
     Raises:
         Refused: there is none, or it is wrong.
     """
+    return parse(text_of(path))
+
+
+def text_of(path: Path) -> str:
+    """A configuration file as it is.
+
+    Raises:
+        Refused: it cannot be read.
+    """
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise Refused(f"--config {path}: {error.strerror}") from error
+
+
+def check_format(number: int) -> None:
+    """Makes sure that this version knows the format of a configuration.
+
+    Raises:
+        Refused: it does not.
+    """
+    if number != 1:
+        raise Refused(f"format: {number} is not known to this version, which knows 1")
 
 
 def parse(text: str) -> Config:
@@ -255,19 +334,45 @@ def parse(text: str) -> Config:
     Raises:
         Refused: not JSON, a key that is unknown or missing, or a value of the wrong type or out of bounds; the message names the key.
     """
+    config = read(Config, text)
+    check_format(config.format)
+    stream = _found(config.stream)
+    config = dataclasses.replace(config, stream=stream, name=config.name or stream.name)
+    _bounds(config)
+    return dataclasses.replace(config, stream=_in_session(stream, config.name))
+
+
+def read(kind: type[T], text: str) -> T:
+    """Reads the JSON of a dataclass.
+
+    Raises:
+        Refused: not JSON, a key that is unknown or missing, or a value of the wrong type; the message names the key.
+    """
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except ValueError as error:
         raise Refused(f"the configuration is not JSON: {error}") from error
-    config = _read(Config, document, "")
-    if config.format != 1:
-        raise Refused(f"format: {config.format} is not known to this version, which knows 1")
-    _bounds(config)
-    return dataclasses.replace(config, name=config.name or config.stream.name)
+    return _read(kind, document, "")
+
+
+def _found(stream: StreamConfig) -> StreamConfig:
+    """With name and region, however the stream was given."""
+    if stream.arn is None:
+        if not stream.name or not stream.region:
+            raise Refused(f"stream.{'region' if stream.name else 'name'}: missing; a stream has a name and a region, or an arn")
+        return stream
+    if extra := next((key for key in ("name", "region") if getattr(stream, key)), None):
+        raise Refused(f"stream.{extra}: the stream already has an arn, which holds its name and region; remove one of the two")
+    name, region = located(stream.arn, "stream.arn")
+    return dataclasses.replace(stream, name=name, region=region)
+
+
+def _in_session(stream: StreamConfig, consumer: str) -> StreamConfig:
+    return dataclasses.replace(stream, session_name=stream.session_name or session_name_of(consumer)) if stream.role_arn else stream
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _bounds(config: Config) -> None:
@@ -289,17 +394,17 @@ def _bounds(config: Config) -> None:
     }
     for key, (value, bound) in least.items():
         if value < bound:
-            raise Refused(f"{key}: {value} is below {bound}")
+            raise Refused(f"{key}: must be {bound:g} or more, not {value}")
         if value == math.inf:  # JSON's 1e400
-            raise Refused(f"{key}: {value} is no number")
+            raise Refused(f"{key}: {value} is not a number")
     if config.metrics and config.metrics.port > MAX_PORT:
-        raise Refused(f"metrics.port: {config.metrics.port} is above {MAX_PORT}")
+        raise Refused(f"metrics.port: must be {MAX_PORT} or less, not {config.metrics.port}")
     if not TABLE_NAME.fullmatch(config.checkpoints.table):
-        raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is no name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
-    if odd := [key for key, value in config.spark_conf.items() if not isinstance(value, str)]:
-        raise Refused(f"sparkConf.{odd[0]}: {config.spark_conf[odd[0]]!r} is not a string")
-    if not config.stream.name or not config.stream.region:
-        raise Refused(f"stream.{'region' if config.stream.name else 'name'}: empty")
+        raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is not the name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
+    texts = {"checkpoints.tags": config.checkpoints.tags, "sparkConf": config.spark_conf}
+    odd = [(f"{field}.{key}", value) for field, values in texts.items() for key, value in values.items() if not isinstance(value, str)]
+    if odd:
+        raise Refused(f"{odd[0][0]}: {odd[0][1]!r} is not a string")
     _stream_bounds(config.stream)
     if not re.fullmatch(r"[\w.]+:\w+", config.pipeline.entrypoint):
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
@@ -310,11 +415,14 @@ def _bounds(config: Config) -> None:
 
 
 def _stream_bounds(stream: StreamConfig) -> None:
+    if not REGION.fullmatch(stream.region):
+        raise Refused(f"stream.region: must be an AWS region, such as eu-west-1, not {stream.region!r}")
+    check_partition(stream.role, stream.arn, stream.region, ROLE_FIELDS.role_arn)  # refused here, not at the first call
     if not LEAST_SHARE <= stream.probe_share <= 1:
         raise Refused(f"stream.probeShare: {stream.probe_share} is not from {LEAST_SHARE} to 1; 0.2 is one of a shard's five calls a second")
     for key, endpoint in (("kinesisEndpoint", stream.kinesis_endpoint), ("dynamodbEndpoint", stream.dynamodb_endpoint)):
         if endpoint and not is_address(endpoint):
-            raise Refused(f"stream.{key}: {endpoint!r} is no address of a service; write it with its scheme, as in {_with_scheme(endpoint)}")
+            raise Refused(f"stream.{key}: {endpoint!r} is not an address of a service; write it with its scheme, as in {_with_scheme(endpoint)}")
 
 
 def is_address(url: str) -> bool:
@@ -333,11 +441,11 @@ def _with_scheme(endpoint: str) -> str:
 
 def _on_error_bounds(on_error: OnErrorConfig) -> None:
     if on_error.attempts < 1:
-        raise Refused(f"onError.attempts: {on_error.attempts} is below 1")
+        raise Refused(f"onError.attempts: must be 1 or more, not {on_error.attempts}")
     if on_error.max_excluded_per_hour < 0:
-        raise Refused(f"onError.maxExcludedPerHour: {on_error.max_excluded_per_hour} is below 0")
+        raise Refused(f"onError.maxExcludedPerHour: must be 0 or more, not {on_error.max_excluded_per_hour}")
     if on_error.isolate and not on_error.dead_letter:
-        raise Refused("onError.deadLetter: missing; a record that is excluded has to go somewhere")
+        raise Refused("onError.deadLetter: missing; set path, sqs or kinesis, to which records that are excluded go")
 
 
 def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) -> None:
@@ -352,8 +460,9 @@ def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) ->
         )
     if where.kinesis and not STREAM.fullmatch(where.kinesis):
         raise Refused(f"onError.deadLetter.kinesis: {where.kinesis!r} is neither name nor ARN of a stream")
-    if where.kinesis == stream.name:
-        raise Refused("onError.deadLetter.kinesis: is the same as stream.name; its dead letters would come as records, so name another stream")
+    if where.kinesis == (stream.arn or (None if stream.role_arn else stream.name)):
+        same = "stream.arn" if stream.arn else "stream.name"
+        raise Refused(f"onError.deadLetter.kinesis: is the same as {same}; its dead letters would come as records, so name another stream")
 
 
 def _camel(name: str) -> str:
@@ -385,5 +494,5 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _read(typing.cast("type[Any]", hint), value, where + ".")
     wanted: Any = dict if typing.get_origin(hint) is not None else (int, float) if hint is float else hint
     if not isinstance(value, wanted) or (isinstance(value, bool) and hint is not bool):
-        raise Refused(f"{where}: {value!r} is not {getattr(hint, '__name__', 'an object')}")
+        raise Refused(f"{where}: must be {KINDS.get(hint, 'an object')}, not {value!r}")
     return value

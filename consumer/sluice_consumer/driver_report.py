@@ -17,6 +17,7 @@ class ReportPhase(StrEnum):
 
     WAITING_OUT_LEASE = "WaitingOutLease"
     STARTING = "Starting"
+    STANDING_BY = "StandingBy"
     RUNNING = "Running"
     IDLE = "Idle"
     DRAINING = "Draining"
@@ -58,6 +59,23 @@ class ExecutorDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpecVersion:
+    """A version of the spec, as the table names it (docs/protocol.md, "Versions"). None: not known, or there was none.
+
+    Attributes:
+        first_batch: the first batch that it commits; it may have committed none.
+        since: when its driver named it, by that driver's clock.
+        hash: of the spec. image: of the driver. reset: the last reset then.
+    """
+
+    first_batch: int
+    since: datetime | None = None
+    hash: str | None = None
+    image: str | None = None
+    reset: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverReport:
     """All fields of a report but its number. None: not known, or there is none; the text leaves it out.
 
@@ -67,6 +85,9 @@ class DriverReport:
         held_shards: those whose rows carry this epoch's generation or are at END.
         executors: those that Spark knows.
         dead_letters: how many records were ever excluded.
+        busy: part of the last minute in which a batch was worked on. active_shards: those that gave records in that time (`metrics.load`).
+        versions: the last ones that the table names, the newest first.
+        farthest_shard: the open shard that is farthest behind. millis_behind_others: the farthest of all other open shards.
     """
 
     phase: ReportPhase = ReportPhase.STARTING
@@ -83,17 +104,25 @@ class DriverReport:
     records_per_second: float | None = None
     records: int | None = None
     dead_letters: int | None = None
+    busy: float | None = None
+    active_shards: int | None = None
+    farthest_shard: str | None = None
+    millis_behind_others: int | None = None
     warnings: tuple[DriverWarning, ...] | None = None
+    versions: tuple[SpecVersion, ...] | None = None
 
     def text(self, number: int) -> str:
         """The JSON of the annotation."""
-        known = {_camel(field.name): value for field in fields(self) if (value := getattr(self, field.name)) is not None}
-        return json.dumps({"number": number, **known}, default=_plain)
+        return json.dumps({"number": number, **_known(self)}, default=_plain)
 
     @property
     def readiness(self) -> tuple[ReportPhase, bool]:
         """What the operator waits for: a change of it is written at once."""
         return self.phase, bool(self.executors)
+
+
+def _known(value: DriverReport | SpecVersion) -> dict[str, Any]:
+    return {_camel(field.name): known for field in fields(value) if (known := getattr(value, field.name)) is not None}
 
 
 def _camel(name: str) -> str:
@@ -104,4 +133,6 @@ def _camel(name: str) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, SpecVersion):
+        return _known(value)
     return asdict(value) if isinstance(value, ExecutorDrain) else str(value)

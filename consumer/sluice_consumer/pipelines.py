@@ -6,15 +6,33 @@ with, read or not; a pipeline that cannot deal with it now raises `NotNow` (docs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, Row
 
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.columns import readable
+
+Prepare = TypeVar("Prepare", bound=Callable[..., Any])
+
+
+def standby_safe(prepare: Prepare) -> Prepare:
+    """Marks a `prepare` that may run while another driver works, and again under the lease.
+
+    A driver that stands by then calls it early. It must neither create nor change anything that `process` uses outside of its own process: no
+    table, no folder, no transaction. It loads models, opens connections, imports modules.
+    """
+    prepare.standby_safe = True  # type: ignore[attr-defined]  # what `is_standby_safe` looks for
+    return prepare
+
+
+def is_standby_safe(process: Callable[..., Any]) -> bool:
+    """Whether the function's own `prepare` is marked by `standby_safe`."""
+    return getattr(getattr(process, "prepare", None), "standby_safe", False) is True
 
 
 class NotNow(SluiceError):
@@ -66,9 +84,7 @@ class BatchInfo:
         """
         store = LETTERS.of(self.consumer)
         if store is None:
-            raise Refused(
-                "info.reject: onError.deadLetter is not set, this is no driver, or another consumer was begun in this process after this one"
-            )
+            raise Refused("info.reject: onError.deadLetter is not set, or this is not a driver")
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
         letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
@@ -95,24 +111,36 @@ class Rejections(Protocol):
 
 @dataclass
 class DriverLetters:
-    """The store of this process's driver. It is not part of `BatchInfo`, which travels to tasks.
+    """The stores of the consumers of this process. They are not part of `BatchInfo`, which travels to tasks.
 
     Attributes:
-        owner: whose store it is; None: of whoever asks.
-        stored: in this issue of the batch a sink of Sluice has begun to store it, or has found it stored.
+        stores: by consumer. stored: consumers whose batch, as it was issued last, a sink of Sluice has begun to store, or has found stored.
     """
 
-    store: Rejections | None = None
-    owner: str | None = None
-    stored: bool = False
+    stores: dict[str, Rejections] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
+
+    def keep(self, consumer: str, store: Rejections | None) -> None:
+        """From now on this is the consumer's store; None: it has none."""
+        self.stores.pop(consumer, None)
+        if store is not None:
+            self.stores[consumer] = store
 
     def of(self, consumer: str) -> Rejections | None:
-        """The store of a consumer. None: it has none, or another one was begun in this process."""
-        return self.store if self.owner in {None, consumer} else None
+        """The store of a consumer. None: it has none."""
+        return self.stores.get(consumer)
+
+    def begin(self, consumer: str) -> None:
+        """A batch is issued: nothing of it is stored in this issue."""
+        self.stored.discard(consumer)
+
+    def storing(self, consumer: str) -> None:
+        """A sink may hold the batch, or a part of it, from now on."""
+        self.stored.add(consumer)
 
     def raised(self, consumer: str) -> None:
         """`process` raised: it has rejected nothing, unless a sink may hold the batch or a part of it, which would skip a rejected row later."""
-        if (store := self.of(consumer)) is not None and not self.stored:
+        if (store := self.of(consumer)) is not None and consumer not in self.stored:
             store.raised()
 
 
@@ -124,6 +152,6 @@ def console(batch: DataFrame, info: BatchInfo) -> None:
     """Prints the first rows of every batch to the driver's log, bytes that are not UTF-8 as `base64:…`. `args.rows`: how many (20)."""
     rows = int(info.args.get("rows", 20))
     found = batch.selectExpr("shardId", "sequenceNumber", "subSequenceNumber", "partitionKey", f"{readable('data')} AS data").collect()
-    print(f"-- batch {info.batch} of {info.consumer}: {len(found)} records", flush=True)  # noqa: T201 - what this pipeline is for
+    print(f"-- batch {info.batch} of {info.consumer}: {counted(len(found), 'record')}", flush=True)  # noqa: T201 - what this pipeline is for
     for row in found[:rows]:
         print("   " + "  ".join(str(value) for value in row), flush=True)  # noqa: T201

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sluice_lab import places, program
 from sluice_lab.aws import emulators
-from sluice_lab.machine import cluster, docker, images, processes, pruning
+from sluice_lab.machine import cluster, docker, images, processes, pruning, spark_classes
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.scenario import installing
@@ -39,21 +39,25 @@ def up(name: str, workers: int) -> None:
 
 @main.command()
 def build() -> None:
-    """Build what a cluster and an API server are made of, unless it is there. Nothing is started but Docker, if it does not answer."""
-    installing.build(places.work())
+    """Build what tests, a cluster and an API server are made of, unless it is there. Nothing is started but Docker, if it does not answer."""
+    work = places.work()
+    spark_classes.build(work)
+    installing.build(work)
 
 
 @main.command()
 @_name
 def down(name: str) -> None:
-    """Delete the cluster, and stop the emulators and the Docker daemon that the lab started. Images stay."""
+    """Delete the cluster and those of tests beside it, and stop the emulators and the Docker daemon that the lab started. Images stay."""
     work = places.work()
     for running in processes.recorded(work):
         if running.name not in docker.DAEMONS:
             with step(f"stop {running.name}"):
                 running.stop()
     if docker.answering():
-        cluster.delete(name)
+        for each in cluster.lanes(name):
+            cluster.delete(each)
+            installing.Note(work, each).drop()
     else:
         console.print(f"no Docker daemon answers, so a cluster {name} of it cannot be deleted: run `up`, then `down`")
     docker.stop(work)

@@ -11,11 +11,11 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree as ET
 
-from rich.table import Table
-
+from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.steps import console, duration
 
@@ -35,22 +35,38 @@ class TimedTest:
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of pytest; `seconds` of the clock."""
+    """One run of pytest: when it began (seconds since 1970), and its seconds of the clock."""
 
     name: str
     tests: tuple[TimedTest, ...]
+    began: float
     seconds: float
 
 
 def read(path: Path) -> Stage:
-    """A stage's JUnit file. Pytest names a file as a module: `tests.lab.test_quick`."""
-    (suite,) = ET.parse(path).getroot()  # noqa: S314 - our own pytest wrote it
-    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), float(suite.get("time", 0)))
+    """A stage's JUnit file. Pytest names a file as a module: `tests.lab.test_quick`.
+
+    Raises:
+        ValueError: the file was cut off.
+    """
+    try:
+        (suite,) = ET.parse(path).getroot()  # noqa: S314 - our own pytest wrote it
+    except (ET.ParseError, ValueError) as error:
+        raise ValueError(f"{path.name} has no whole run of pytest: run it again") from error
+    began = datetime.fromisoformat(suite.get("timestamp", "1970-01-01")).timestamp()
+    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), began, float(suite.get("time", 0)))
+
+
+def span(stages: Iterable[Stage]) -> float:
+    """Seconds from the first one's begin to the last one's end: some run side by side."""
+    found = list(stages)
+    return max(stage.began + stage.seconds for stage in found) - min(stage.began for stage in found)
 
 
 def _test(case: ET.Element) -> TimedTest:
-    file = PurePosixPath(case.get("classname", "").replace(".", "/"))
-    return TimedTest(str(file.parent), f"{file}.py::{case.get('name')}", float(case.get("time", 0)))
+    module, name = case.get("classname", ""), case.get("name", "")
+    file = PurePosixPath((module or name).replace(".", "/"))  # of a file that could not be collected, the name is the module
+    return TimedTest(str(file.parent), f"{file}.py::{name}" if module else f"{file}.py", float(case.get("time", 0)))
 
 
 def dearest(tests: Iterable[TimedTest], count: int = DEAREST) -> list[TimedTest]:
@@ -85,12 +101,11 @@ def budgets_of(target: str, path: Path = BUDGETS) -> dict[str, float]:
 def show(target: str, stages: Sequence[Stage], budgets: Mapping[str, float]) -> None:
     """Print it all."""
     tests = [test for stage in stages for test in stage.tests]
-    table = Table("seconds", "test", title=f"the {DEAREST} dearest tests of make {target}", box=None, pad_edge=False)
+    console.print(f"the {DEAREST} dearest tests of make {target}, in seconds", soft_wrap=True)
     for test in dearest(tests):
-        table.add_row(f"{test.seconds:.1f}", test.name)
-    console.print(table, soft_wrap=True)
+        console.print(f"{test.seconds:9.1f}  {test.name}", soft_wrap=True, markup=False)  # a table would cut names to the columns of a log
     for stage in stages:
-        console.print(f"{stage.name}: {len(stage.tests)} tests, {duration(stage.seconds)}", soft_wrap=True)
+        console.print(f"{stage.name}: {counted(len(stage.tests), 'test')}, {duration(stage.seconds)}", soft_wrap=True)
     for folder, words in exceeded(spent(tests, budgets), budgets).items():
         console.print(f"OVER BUDGET {folder}: {words}", style="bold yellow", soft_wrap=True)
 
@@ -100,14 +115,29 @@ def proposed(took: Mapping[str, float]) -> str:
     return "\n".join(f'"{folder}" = {5 * math.ceil(seconds / 5)}' for folder, seconds in took.items())
 
 
+def measured(files: Iterable[Path]) -> tuple[list[Stage], dict[str, str]]:
+    """The stages that were written, and, by the names of the others, why they are none."""
+    stages, cut_off = list[Stage](), dict[str, str]()
+    for path in files:
+        try:
+            stages.append(read(path))
+        except ValueError as error:
+            cut_off[path.stem] = str(error)
+    return stages, cut_off
+
+
 def main(target: str, what: str = "show") -> int:
     """Show a target's last run, or propose budgets by it; the exit code is 0, whatever it took."""
-    files = sorted((places.work() / "durations" / target).glob("*.xml"), key=lambda path: path.stat().st_mtime)
-    stages, budgets = list(map(read, files)), budgets_of(target)
-    if what == "budgets":
+    folder, budgets = places.work() / "durations" / target, budgets_of(target)
+    stages, cut_off = measured(sorted(folder.glob("*.xml"), key=lambda path: path.stat().st_mtime))
+    if not stages and not cut_off:
+        console.print(f"NOT MEASURED: no JUnit file is in {folder}; run make {target}", soft_wrap=True)
+    elif what == "budgets":
         print(proposed(spent([test for stage in stages for test in stage.tests], budgets)))
     else:
         show(target, stages, budgets)
+    for name, why in cut_off.items():
+        console.print(f"NOT MEASURED {name}: {why}", style="bold yellow", soft_wrap=True)
     return 0
 
 

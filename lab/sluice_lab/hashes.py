@@ -20,6 +20,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.machine import spark_jars
 from sluice_lab.machine.processes import run
@@ -45,7 +46,7 @@ def main() -> None:
             wanted = [f"{package}=={version}" for package, version in sorted(pins.items())]
             known |= archives([requirement for requirement in wanted if requirement not in known])
             written = write(FOLDER / f"{name}.txt", {requirement: known[requirement] for requirement in wanted})
-            current.note(f"{written} packages")
+            current.note(counted(written, "package"))
     for line in SPARK_LINES:
         with step(f"constraints/hashes/jars-{line}.txt") as current, tempfile.TemporaryDirectory() as folder:
             current.note(write_jars(FOLDER / f"jars-{line}.txt", spark_jars.resolve(line, Path(folder))))
@@ -71,7 +72,7 @@ def write_jars(path: Path, folder: Path) -> str:
     jars = sorted(folder.rglob("*.jar"))
     lines = (f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.relative_to(folder)}\n" for jar in jars)
     path.write_text(HEAD + "".join(lines))
-    return f"{len(jars)} jars, {sum(jar.stat().st_size for jar in jars) // 10**6} MB"
+    return f"{counted(len(jars), 'jar')}, {sum(jar.stat().st_size for jar in jars) // 10**6} MB"
 
 
 def extra_requirements(extra: str) -> list[str]:

@@ -1,7 +1,7 @@
 """`python -m sluice_lab.spark_lines LINE|one|rest|lake`: what depends on Spark, on another line than the default one, or with the image's jars.
 
 With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses. `rest` (`make
-test-more`) is that part on all the others, and the sinks that need the image's jars on the default line. `lake` (`make test-lake`) is what the sinks
+test-more`) is the sinks that need the image's jars, on the default line. `lake` (`make test-lake`) is what the sinks
 are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints/all.txt.
 constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
@@ -17,9 +17,10 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sluice_consumer.sinks import delta_table
@@ -33,29 +34,40 @@ FOLDER = places.REPO / "constraints"
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
 QUICK, LONG = "not cluster and not lake", "lake"
+MATRIX = "test_matrix.py"
 WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
     "4.1": (
-        "test_matrix.py",
+        MATRIX,
         "test_iceberg_table.py",
         "test_iceberg_owner.py",
         "test_delta_table.py",
         "test_delta_owner.py",
+        "test_rollback.py",
         "test_parquet_files.py",
         "test_bad_input.py",
     ),
-    "4.2": ("test_delta_table.py", "test_delta_owner.py", "test_parquet_files.py"),
+    "4.2": ("test_delta_table.py", "test_delta_owner.py", "test_rollback.py", "test_parquet_files.py"),
     "4.3": ("test_parquet_files.py",),
 }
-ALL = ("tests/contract/spark", "tests/consumer/spark", "tests/consumer/streaming", DEMO)
+ALL = ("tests/contract/spark", "tests/contract/accounts", "tests/consumer/spark", "tests/consumer/streaming", DEMO)
 STREAMING = "tests/contract/spark/test_streaming.py"
+OF_WORKERS = (  # each line has words of its own for what a Python worker raised
+    "tests/consumer/spark/test_python_workers.py::test_each_worker_sends_what_it_raised_in_our_form_whoever_imports_its_module",
+    "tests/contract/accounts/test_streaming_query.py::test_workers_that_may_not_assume_the_role_end_a_query_with_the_statement_that_is_missing",
+)
 SMALL = (
     "tests/contract/spark/test_engine.py",
     f"{STREAMING}::test_state_is_right_and_batches_without_data_disturb_no_number",
     f"{STREAMING}::test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again",
+    *OF_WORKERS,
     "tests/consumer/streaming",
     DEMO,
 )
 DELTA = {**delta_table.SETTINGS, **delta_table.FASTER, "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS}
+# A query of these tests runs once: to compile it is a fifth of the CPU, and gives nothing. `lake` runs the same sinks as the image does, compiled.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+ON_DEFAULT = ("test_delta_owner.py", "test_rollback.py")  # what a table's owner does: `rest` tries it, with the jars of the default line
 
 Pins = dict[str, str]
 
@@ -137,18 +149,22 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
 
 @dataclass(frozen=True)
 class LineRun:
-    """A run of pytest on a line of Spark, with more in the environment. `workers` run side by side; 0: the tests are of one group."""
+    """A run of pytest on a line of Spark, with more in the environment. `workers` run side by side; 0: the tests are of one group.
+
+    `part` is in its name, if a line has several runs with jars.
+    """
 
     line: str
     files: tuple[str, ...]
     more: Mapping[str, str] = field(default_factory=dict)
     marked: str = QUICK
     workers: int = 0
+    part: str = ""
 
     @property
     def name(self) -> str:
         """Of what it writes its durations to."""
-        return f"spark-{self.line}{'-jars' if self.more else ''}"
+        return f"spark-{self.line}{'-jars' if self.more else ''}{self.part}"
 
     def command(self) -> list[str]:
         """Its words. Durations go to the folder SLUICE_DURATIONS, if it is set."""
@@ -188,12 +204,20 @@ def two_at_a_time(runs: Sequence[LineRun]) -> int:
 
 def with_jars(line: str) -> LineRun:
     """The tests of sinks that need jars."""
-    return LineRun(line, tuple(f"{SINKS}/{name}" for name in WITH_JARS[line]), {"PYSPARK_SUBMIT_ARGS": submitted(line)})
+    return LineRun(line, tuple(f"{SINKS}/{name}" for name in WITH_JARS[line]), {"PYSPARK_SUBMIT_ARGS": submitted(line, INTERPRETED)})
+
+
+def halves(jars: LineRun) -> list[LineRun]:
+    """The same in two runs: most of its time is one file's, and a run has one session of Spark."""
+    first = tuple(name for name in jars.files if name.endswith(MATRIX))
+    rest = tuple(name for name in jars.files if name not in first)
+    return [replace(jars, files=first, part="-matrix"), replace(jars, files=rest)]
 
 
 def small(line: str) -> list[LineRun]:
-    """A small part, and the tests of sinks that need jars."""
-    return [LineRun(line, SMALL, workers=2), with_jars(line)]
+    """A small part, and the tests of sinks that need jars, but for those that take longest."""
+    jars = with_jars(line)
+    return [LineRun(line, SMALL, workers=2), replace(jars, files=tuple(name for name in jars.files if not name.endswith(ON_DEFAULT)))]
 
 
 def say_left(line: str, left: str) -> None:
@@ -204,18 +228,18 @@ def say_left(line: str, left: str) -> None:
 def one() -> int:
     """The small part on the line that the commit chooses."""
     line = chosen(tree())
-    console.print(f"Spark {line} is this commit's other line; `make test-more` has the rest", soft_wrap=True)
+    console.print(f"Spark {line} is this commit's other line; another commit may have another", soft_wrap=True)
     code = two_at_a_time(small(line))
     say_left(line, f"most of the tests with Spark (`make test-spark LINE={line}` runs them)")
     return code
 
 
 def rest() -> int:
-    """The small part on the lines that `one` leaves out, and the sinks with the image's jars on the default line."""
-    lines = [line for line in others() if line != chosen(tree())]
-    code = two_at_a_time([with_jars(default()), *(run for line in lines for run in small(line))])
-    for line in lines:
-        say_left(line, f"most of the tests with Spark (`make test-spark LINE={line}` runs them)")
+    """The sinks with the image's jars on the default line. A commit tries one other line, and `one` has done that."""
+    code = two_at_a_time(halves(with_jars(default())))
+    for line in others():
+        if line != chosen(tree()):
+            console.print(f"NOT RUN: Spark {line}, which is other commits' line (`make test-spark LINE={line}`)", soft_wrap=True)
     return code
 
 
@@ -231,10 +255,10 @@ def _workers() -> int:
     return int(os.environ.get("WORKERS", "4"))
 
 
-def submitted(line: str) -> str:
-    """Arguments of spark-submit: the jars of the image, and Delta's settings where it is among them."""
+def submitted(line: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Arguments of spark-submit: the jars of the image, Delta's settings where it is among them, and more settings."""
     found = jars(line)
-    settings = DELTA if any(jar.name.startswith("delta-storage") for jar in found) else {}
+    settings = {**(DELTA if any(jar.name.startswith("delta-storage") for jar in found) else {}), **more}
     return " ".join(["--jars", ",".join(map(str, found)), *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"])
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 QUIET_SECONDS = 10.0
 AGAIN_SECONDS = 30.0
-console = Console(highlight=False)
+console = Console(emoji=False, highlight=False)
 
 
 @dataclass

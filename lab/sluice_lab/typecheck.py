@@ -17,6 +17,7 @@ GROUPS = {
     "operator": ("operator", "sim/operator"),
     "sim/operator": ("sim", "sim/operator", "operator"),
     "sim": ("sim",),
+    "contract/accounts": ("contract/accounts",),
     "contract/checkpoints": ("contract/checkpoints", "checkpoints"),
     "contract/checks": ("contract/checks",),
     "contract/kcl": ("contract/kcl",),

@@ -4,4 +4,4 @@ It has the rights of that person's kubeconfig, and asks the operator for nothing
 It runs on the person's machine: the operator's process imports nothing of it.
 """
 
-INSTALL = 'README.md, "Without Kubernetes"'  # where it stands how to install an extra
+INSTALL = 'README.md, "Without Kubernetes"'  # describes how to install an extra

@@ -20,8 +20,9 @@ from sluice_operator.observe.watch import Watches
 from sluice_operator.observe.watch_health import Freshness
 from sluice_operator.run.handlers import EventSink, registry
 from sluice_operator.run.loops import Loops
+from sluice_operator.run.pool_events import BothLoops, PoolSink
 from sluice_operator.run.services import Audits, LeaderService
-from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.run.shared import ReconcileContext, of_pools
 from sluice_operator.settings import Settings, read
 from sluice_operator.telemetry.gauges import Gauges, Sources
 from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
@@ -57,9 +58,11 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)
     event_writer = EventWriter(port)
-    loops = Loops(ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False, listed=False)
-    metrics.registry.register(Gauges(Sources(cache.snapshots, leads, freshness.behind)))
-    sink = EventSink(cache, loops, freshness, metrics, settings.resource_class)
+    context = ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written)
+    loops = BothLoops(Loops(context, metrics, leading=False, listed=False), Loops(of_pools(context), metrics, leading=False, listed=False))
+    metrics.registry.register(Gauges(Sources(lambda: context.hosts.drivers(cache.snapshots()), leads, freshness.behind, context.pools.snapshots)))
+    consumers = EventSink(cache, loops.consumers, freshness, metrics, settings.resource_class)
+    sink = PoolSink(cache, context.pools, context.hosts, loops.consumers, loops.pools, consumers, settings.resource_class)
     services = (
         HttpServer(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
         Watches(client, settings.namespaces, sink.see, loops.listed),
@@ -78,7 +81,7 @@ def candidate_for(settings: Settings) -> Candidate | None:
     return Candidate(ApiServer(connect(), IMPATIENT), lease, ElectionTimings())
 
 
-def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:
+def problems(loops: Loops | BothLoops, freshness: Freshness) -> Iterator[str]:
     """What only a restart of the process cures."""
     yield from (f"the reconcile of {'/'.join(key)} hangs" for key in loops.stuck())
     yield from (f"the watch of {kind}s shows nothing any more" for kind in freshness.stuck())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ END_REACHED = "EndReached"
 """The reason with which a driver ends that has reached `spec.until`, and that of Ready from then on."""
 LETTER_PLACES = ("path", "sqs", "kinesis")
 """Fields of `onError.deadLetter`: one of them has to be set, and only one."""
+STREAM_ARN = r"arn:aws[a-z-]*:kinesis:[a-z0-9][a-z0-9-]{0,30}[a-z0-9]:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128}"
+"""The form of a stream's ARN: its fourth part is the region, and its name follows `stream/`."""
 SILENT_SECONDS = 90
 """A driver that has not reported for so long is called silent; drivers report at least every 30 s."""
 
@@ -63,3 +66,8 @@ def lasting(millis: int) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 executor`, `3 executors`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def region_of(arn: str) -> str:
+    """The region in the ARN of a stream; "" if it is not one."""
+    return arn.split(":")[3] if re.fullmatch(STREAM_ARN, arn) else ""

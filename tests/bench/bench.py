@@ -133,7 +133,7 @@ def run() -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(tuple(tables.TABLES)))
+@click.argument("names", nargs=-1, type=click.Choice(sorted({*tables.TABLES} - tables.ON_A_CLUSTER)))
 @click.option("--rounds", default=2, show_default=True, help="how often what is compared closely is measured, in turns")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="a folder for the figures, a file a table")
 @click.option("--peer-jar", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="the awslabs connector, to be measured beside")
@@ -145,7 +145,9 @@ def main(names: tuple[str, ...], rounds: int, keep: Path | None, peer_jar: Path 
     with emulators.dynamodb_local(places.work()) as dynamodb:
         tags = {line: tag for line, _, tag in (image.partition("=") for image in images)}
         measurement = Measurement(dynamodb, rounds, peer_jar.resolve() if peer_jar else None, tags)
-        for name in itertools.chain.from_iterable(ALIKE.get(name, (name,)) for name in names or sorted({*tables.TABLES} - {"lines-catch-up"})):
+        for name in itertools.chain.from_iterable(
+            ALIKE.get(name, (name,)) for name in names or sorted({*tables.TABLES} - {"lines-catch-up"} - tables.ON_A_CLUSTER)
+        ):
             measure: Callable[[], tuple[Mapping[str, Any], Any]] = getattr(measurement, name.replace("-", "_"))
             begun = run()
             settings, figures = measure()

@@ -28,7 +28,7 @@ from sluice_lab.demo import clean
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes
 from sluice_lab.machine.cluster import KindCluster
-from sluice_lab.nemesis.injector import KILL
+from sluice_lab.nemesis.injector import SIGNAL
 from sluice_lab.scenario import environment, installing
 from sluice_lab.scenario.checkpoints import Checkpoints
 from sluice_lab.scenario.pauses import CommitSampler
@@ -165,7 +165,7 @@ class Bench:
 
     def kill(self) -> None:
         """SIGKILL to all processes of the driver's container at once."""
-        processes.run("docker", "exec", self.cluster.node, "sh", "-c", KILL, "kill", f"SLUICE_POD_NAME={self.driver()}")
+        processes.run("docker", "exec", self.cluster.node, "sh", "-c", SIGNAL, "signal", f"SLUICE_POD_NAME={self.driver()}", "KILL")
 
 
 def stamp(line: str) -> float:

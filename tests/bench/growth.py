@@ -20,6 +20,7 @@ from sluice_checkpoints.dynamodb.table import CONNECTIONS
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
@@ -69,7 +70,7 @@ def batches(shards: int, dynamodb: str) -> Grown:
 
 def sent(groups: tuple[tuple[str, ...], ...]) -> int:
     """Bytes that travel to all tasks of a batch: to each the function, and its partition."""
-    read = BatchRead("us-east-1", None, None, "t", MemoryStream("s").describe(), 1, 1, 20.0, Limits(1, 1), groups)
+    read = BatchRead(StreamAddress("s", "us-east-1"), None, "t", MemoryStream("s").describe(), 1, 1, 20.0, Limits(1, 1), groups)
     source, schema, out = SluiceDataSource({OPTION: read.to_json()}), StructType(), io.BytesIO()
     write_read_func_and_partitions(out, reader=source.reader(schema), data_source=source, schema=schema, max_arrow_batch_size=1, binary_as_bytes=True)
     function = int.from_bytes(out.getvalue()[:4], "big")

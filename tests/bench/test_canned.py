@@ -15,8 +15,9 @@ import consumer_run
 from slab import CBOR, JSON, Shape, records
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.kinesis.http import connect
 from sluice_consumer.kinesis.packed import PackedRecords
 from sluice_consumer.shards.ranges import BoundRange, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader
@@ -45,7 +46,7 @@ def endpoint(formats: tuple[str, ...]) -> Iterator[str]:
 @pytest.fixture
 def reader(endpoint: str) -> ShardReader:
     """The consumer's own reader."""
-    catalog = BotoStreamCatalog("bench", "us-east-1", endpoint)
+    catalog = BotoStreamCatalog(StreamAddress("bench", "us-east-1", endpoint))
     return ShardReader(connect(StreamAddress("bench", "us-east-1", endpoint)), catalog, catalog.describe())
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import deepcopy
 from dataclasses import replace
 
 from migrating.bench import Bench
 
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.protocol import copies, folding
+from sluice_checkpoints.protocol import copies, folding, reset_writes, versions
 from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.pending_letters import hold, place, published
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note
 from sluice_checkpoints.protocol.poison_writes import RangeKept, exclude, shorten
+from sluice_checkpoints.protocol.reset_writes import Move, StoredReset
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
+from sluice_checkpoints.protocol.versions import KeptPosition, SpecName, Version
 from sluice_consumer.batches.bootstrap import Seed, prepare
 from sluice_consumer.config import StartConfig
 
@@ -42,6 +45,7 @@ class WrittenTable:
         self._beginnings()
         self._mark()
         self._work()
+        self._reset()
 
     @property
     def table(self) -> MemoryTable:
@@ -60,6 +64,19 @@ class WrittenTable:
         assert prepare(CheckpointStore(alone), seed, StartConfig())
         self._look(alone)
         assert not prepare(self.store, seed, StartConfig())
+
+    def _reset(self) -> None:
+        """A person's move of one shard, in a copy of the table: the batch that is open here is given up there."""
+        copy = MemoryTable("moved")
+        copy.rows = deepcopy(self.table.rows)
+        store = CheckpointStore(copy)
+        taken = take_over(store, LeaseRequest(20_000, "reset", "2026-01-01", owner=OWNER), Watcher(lambda: 0.0, lambda _: None))
+        row = store.read([self.bench.one])[self.bench.one]
+        moves = (Move(row.id, row.batch, row.end, TRIM_HORIZON),)
+        named = reset_writes.name(store, taken.epoch, taken.row, StoredReset("one", taken.row.committed + 1, moves, "asked", {"message": "moved"}))
+        self._look(copy)
+        reset_writes.finish(store, named, taken.epoch)
+        self._look(copy)
 
     def _mark(self) -> None:
         row = self.store.consumer()
@@ -86,8 +103,10 @@ class WrittenTable:
         self._look()
         for shard in (bench.one, bench.three):
             self.store.close(epoch, 1, self.store.read([shard])[shard])
-        self.store.beat(epoch, 20_000)
-        self.store.commit(epoch, 1, ["1-1-0"], 1)
+        version = Version(SpecName("abc", "image:1"), 1, epoch.generation, 5)
+        versions.name(self.store, epoch, (), versions.keep(self.store, version, {bench.one: KeptPosition(TRIM_HORIZON, 9)}))
+        self.store.beat(epoch, 20_000, 5)
+        self.store.commit(epoch, 1, ["1-1-0"], 1, {"at": 6, "records": 1})
         self._look()
         published(self.store, epoch, ["1-1-0"], [])
         born = [ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, epoch.generation, joins=2, parents=child.parents) for child in children]

@@ -8,8 +8,8 @@ from typing import Any
 
 from cluster_bench import Bench
 
-from sluice_lab import places
 from sluice_lab.machine import processes
+from sluice_lab.scenario import installing
 from sluice_lab.scenario.installing import CHART, OPERATOR_NAMESPACE, RELEASE
 
 IN = f"--namespace={OPERATOR_NAMESPACE}"
@@ -71,8 +71,8 @@ def get(bench: Bench, pod: str, path: str) -> str:
 
 def helm(bench: Bench, chart: object = CHART, *options: str, **values: Any) -> None:
     """Upgrades the release, or installs it, with the tests' values and these; None leaves one out, for a chart that does not know it."""
-    path = places.made(places.work() / "tests") / "values.json"
-    merged = json.loads((places.work() / "demo" / "values.json").read_text()) | values
+    path = bench.cluster.kubeconfig.with_suffix(".more.json")
+    merged = json.loads(installing.values(bench.cluster).read_text()) | values
     path.write_text(json.dumps({key: value for key, value in merged.items() if value is not None}))
     how = (IN, "--create-namespace", "--take-ownership", f"--values={path}", "--wait", "--timeout=3m")
     bench.cluster.helm("upgrade", "--install", RELEASE, str(chart), *options, *how)

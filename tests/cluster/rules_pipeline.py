@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
 from sluice_consumer.pipelines import BatchInfo
 
@@ -24,6 +25,11 @@ def keep(batch: DataFrame, info: BatchInfo) -> None:
     """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes whose first record has a number up to `args.held` (any)."""
     held = batch.mapInArrow(partial(_hold, float(info.args.get("hold", 0)), info.args.get("held")), batch.schema)
     _store(_numbers(held), info)
+
+
+def work(batch: DataFrame, info: BatchInfo) -> None:
+    """Keeps as `keep` does. A task takes `args.work` seconds for each of its records, so more executors take less time."""
+    _store(_numbers(batch.mapInArrow(partial(_work, float(info.args["work"])), batch.schema)), info)
 
 
 def refuse(batch: DataFrame, info: BatchInfo) -> None:
@@ -42,13 +48,32 @@ def hang(batch: DataFrame, info: BatchInfo) -> None:
     _store(numbers, info)
 
 
+def die(batch: DataFrame, info: BatchInfo) -> None:
+    """Keeps as `keep` does. In the pod of a pool, a batch with the number `args.fatal` ends the process, when the others have kept theirs."""
+    numbers = _numbers(batch)
+    if info.args["fatal"] in numbers and "-pool-" in os.environ["SLUICE_POD_NAME"]:
+        threading.Event().wait(5)
+        os._exit(1)
+    _store(numbers, info)
+
+
+def right(rows: DataFrame) -> DataFrame:
+    """A `transform` of a sink of Sluice's own."""
+    return rows.withColumn("wrong", lit(0))
+
+
+def wrong(rows: DataFrame) -> DataFrame:
+    """The same of a bad version."""
+    return rows.withColumn("wrong", lit(1))
+
+
 def _numbers(batch: DataFrame) -> list[int]:
     return [json.loads(bytes(row.data))["n"] for row in batch.select("data").collect()]
 
 
 def _store(numbers: list[int], info: BatchInfo) -> None:
     if numbers:
-        row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label")}
+        row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label"), "at": time.time()}
         item = {"id": {"S": f"{info.consumer}/{info.batch}"}, "row": {"S": json.dumps(row)}}
         _table(info).put_item(TableName=info.args["table"], Item=item)
 
@@ -57,6 +82,12 @@ def _hold(seconds: float, last: int | None, batches: Iterator[pa.RecordBatch]) -
     for number, batch in enumerate(batches):
         if number == 0 and batch.num_rows and (last is None or _number(batch) <= last):
             time.sleep(seconds)
+        yield batch
+
+
+def _work(seconds: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(seconds * batch.num_rows)
         yield batch
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cluster_bench import Bench, condition, consumer, is_ready
 
 from sluice_lab.scenario import kcl_table, records
+from sluice_lab.scenario.account import Record
 from sluice_lab.scenario.checkpoints import Checkpoints
 from sluice_lab.scenario.installing import NAMESPACE
 from sluice_lab.scenario.producer import Producer, last_positions
@@ -23,8 +25,22 @@ from sluice_lab.scenario.topology import Stream
 MODULE = "rules_pipeline"
 APP = "/opt/sluice/app"  # where the image looks for the user's code
 LEASE_SECONDS = 10
+APART = 2.0  # seconds between what is put before a time, and what is put after it
 # Compiled once and quickly: these JVMs live for a minute, and there are many of them on two cores.
 JVM = {"name": "JAVA_TOOL_OPTIONS", "value": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+def moment() -> datetime:
+    """A time with a distance to whatever is put before it and after it. The emulator runs by this machine's clock."""
+    threading.Event().wait(APART)
+    now = datetime.now(UTC)
+    threading.Event().wait(APART)
+    return now
+
+
+def iso(moment: datetime) -> str:
+    """A time as a spec has it."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -143,16 +159,21 @@ class World:
         """What a pipeline is told."""
         return {"dynamodb": self.bench.aws.dynamodb_endpoint, "table": self.sink, **more}
 
-    def put(self, count: int = 32) -> None:
-        """Records on every shard."""
-        self.producer.put(records.hash_keys(), count)
+    def put(self, count: int = 32) -> list[Record]:
+        """Records on every shard; returns them."""
+        return self.producer.put(records.hash_keys(), count)
+
+    def until(self, what: str, ready: Callable[[], Any]) -> Any:
+        """Waits while records come on the first shard and the last: a search asks other shards for some, and waits long where there are none."""
+        first, *_, last = records.hash_keys()
+        return self.bench.until(what, lambda: self.producer.put((first, last), 2) and ready())
 
     def leases(self) -> list[kcl_table.Item]:
         """Of a KCL application that has just begun with every shard."""
         return kcl_table.unread(self.stream.shards())
 
     def kept(self, name: str) -> list[dict[str, Any]]:
-        """What a consumer has kept, a row a batch: numbers, by which driver, with which label."""
+        """What a consumer has kept, a row a batch: numbers, by which driver, with which label, and when (seconds since 1970)."""
         ours = Checkpoints(self.bench.aws.dynamodb, table(name)).shown()["consumerId"]
         rows = self.bench.aws.dynamodb.scan(TableName=self.sink, ConsistentRead=True)["Items"]
         return [json.loads(row["row"]["S"]) for row in rows if row["id"]["S"].startswith(f"{ours}/")]
@@ -198,7 +219,7 @@ def pause(status: Mapping[str, Any], failures: int) -> float | None:
 
 @contextmanager
 def world(bench: Bench, name: str, shards: int = 4) -> Iterator[World]:
-    """A stream of that name with an empty sink; afterwards every consumer is gone."""
+    """A stream of that name with an empty sink; afterwards every consumer is gone, with its table: another world may use its name."""
     with Stream(bench.aws.kinesis, name).existing(shards) as stream:
         yield from _in(bench, stream)
 
@@ -213,3 +234,6 @@ def _in(bench: Bench, stream: Stream) -> Iterator[World]:
     yield found
     bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
     bench.kubectl("delete", "configmap", MODULE.replace("_", "-"), "--ignore-not-found")
+    for left in bench.aws.dynamodb.get_paginator("list_tables").paginate().search(f"TableNames[?starts_with(@, '{table('')}')]"):
+        bench.aws.dynamodb.update_table(TableName=left, DeletionProtectionEnabled=False)
+        bench.aws.dynamodb.delete_table(TableName=left)

@@ -18,6 +18,7 @@ from cluster_bench import Bench
 from operating import helm
 from pod_discovery import META, safe
 
+from sluice_lab import places
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes, prometheus
@@ -102,7 +103,7 @@ def _started(bench: Bench, discovery: str) -> Scraper:
 
 def _create(bench: Bench, crd: Any) -> None:
     """Server-side: a CRD is larger than the annotation of `kubectl apply` may be."""
-    path = bench.cluster.work / "tests" / "crd.json"
+    path = places.made(bench.cluster.work / "tests") / "crd.json"
     path.write_text(json.dumps(crd))
     bench.cluster.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={path}")
     bench.cluster.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}", "--timeout=60s")

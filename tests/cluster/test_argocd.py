@@ -18,7 +18,7 @@ from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import argocd
 from sluice_lab.machine.argocd import ArgoCd
-from sluice_lab.scenario import kcl_table
+from sluice_lab.scenario import installing, kcl_table
 from sluice_lab.scenario.installing import CHART, NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 from sluice_lab.scenario.topology import Stream
 
@@ -120,7 +120,7 @@ def _source(bench: Bench, gitops: GitOps) -> None:  # noqa: ARG001 - not before 
 
 def test_the_chart_is_synced_and_healthy_without_a_warning(gitops: GitOps) -> None:
     """Argo CD takes the release of Helm over: nothing of it is made anew."""
-    values = (places.work() / "demo" / "values.json").read_text()
+    values = installing.values(gitops.bench.cluster).read_text()
     before = gitops.bench.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "get", "deployment", RELEASE, "--output=jsonpath={.metadata.uid}")
     gitops.application("operator", {"path": "charts/sluice", "helm": {"releaseName": RELEASE, "values": values}}, OPERATOR_NAMESPACE)
 

@@ -85,7 +85,7 @@ def seen(stream: World) -> Subject:
     found = stream.subject(NAME)
     stream.bench.until("Ready", lambda: found.settled(1))
     stream.put(SOME)
-    stream.bench.until("a record left out", lambda: found.condition("PoisonExcluded"))
+    stream.until("a record left out", lambda: found.condition("PoisonExcluded"))
     stream.bench.until("every other record", lambda: stream.missing(NAME) == [POISON])
     return found
 

@@ -67,7 +67,7 @@ def seen(poisoned: World) -> dict[str, list[dict[str, Any]]]:
         excluded = says(statuses[REFUSES][-1], "PoisonExcluded")
         return bool(excluded) and poisoned.subject(HANGS).attempts() > 1 and poisoned.subject(HANGS).settled(1)
 
-    poisoned.bench.until("a record that is left out, and a second driver", over)
+    poisoned.until("a record that is left out, and a second driver", over)
     return statuses
 
 
@@ -136,7 +136,7 @@ def test_the_metric_that_an_alert_looks_at_counts_it(poisoned: World) -> None:
 
 def test_a_process_that_hangs_ends_its_driver_which_says_where_it_stood(poisoned: World, seen: dict[str, list[dict[str, Any]]]) -> None:
     """In conditions and an event, while the next driver waits for the pause of a failure."""
-    place = f"process stands at /opt/sluice/app/{MODULE}.py:"
+    place = f"process is at /opt/sluice/app/{MODULE}.py:"
     status = next(status for status in seen[HANGS] if pause(status, 1))
     assert BACKOFF <= (pause(status, 1) or 0) <= BACKOFF + SLACK
     for kind in ("Ready", "DriverHealthy"):

@@ -24,7 +24,7 @@ from sluice_lab.scenario.installing import NAMESPACE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-ORDERS, VIEWS, PAYMENTS = "orders", "views", "payments"
+ORDERS, VIEWS, PAYMENTS, POOL = "orders", "views", "payments", "small"
 POISON, SOME = 5, 16  # a number inside of an aggregate; Kinesis records on both shards
 SOURCE, BAD = "payments-kcl", {"checkpoint": {"S": "YESTERDAY"}}
 THROTTLED = 0.03  # of the calls to Kinesis
@@ -34,7 +34,7 @@ BOARDS = sorted((places.REPO / "charts" / "sluice" / "files" / "dashboards").glo
 
 @dataclass(frozen=True)
 class Seen:
-    """Three consumers, and a Prometheus that began before them."""
+    """Three consumers and a pool, and a Prometheus that began before them."""
 
     world: World
     scraper: Scraper
@@ -71,13 +71,13 @@ def seen(bench: Bench) -> Iterator[Seen]:
         found = stack.enter_context(world(replace(bench, aws=replace(bench.aws, kinesis_endpoint=kinesis.endpoint)), "seen", shards=2))
         rows = found.leases()
         kcl_table.write(bench.aws.dynamodb, SOURCE, kcl_table.dump()["description"], [rows[0] | BAD, *rows[1:]])
-        bench.apply(orders(found), views(found), payments(found))
+        bench.apply(orders(found), views(found), payments(found), pool())
         orders_now, views_now = found.subject(ORDERS), found.subject(VIEWS)
         bench.until("both Ready", lambda: orders_now.settled(1) and views_now.settled(1))
         bench.until("both scraped, and the operator", scraper.healthy)
         kinesis.behaviour = Behaviour(CallOutcome.THROTTLED, THROTTLED)
         found.put(SOME)
-        bench.until("a record left out", lambda: orders_now.condition("PoisonExcluded"))
+        found.until("a record left out", lambda: orders_now.condition("PoisonExcluded"))
         bench.until("a batch that does not end", lambda: found.bound(VIEWS))
         bench.kubectl("delete", "pod", *orders_now.uids("driver"), "--grace-period=0", "--force")
         views_now.annotate("restart=1")
@@ -104,8 +104,14 @@ def views(found: World) -> dict[str, Any]:
 
 
 def payments(found: World) -> dict[str, Any]:
-    """A consumer that takes over a table with a bad row."""
-    return found.manifest(PAYMENTS, migrateFrom={"table": SOURCE, "format": "KCL", "quietSeconds": 1})
+    """A consumer that takes over a table with a bad row. Its driver would have a standby for good."""
+    kept = {"strategy": "Standby", "standby": "Always"}
+    return found.manifest(PAYMENTS, migrateFrom={"table": SOURCE, "format": "KCL", "quietSeconds": 1}, rollout=kept)
+
+
+def pool() -> dict[str, Any]:
+    """A pool that nobody has joined, so it has no pod."""
+    return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumerPool", "metadata": {"name": POOL}, "spec": {"replicas": 1}}
 
 
 def test_prometheus_finds_the_operator_and_every_driver(seen: Seen) -> None:

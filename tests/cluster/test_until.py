@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 from cluster_bench import Bench
-from rules_world import World, world
+from rules_world import World, iso, moment, world
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 LIVE, AGAIN = "live", "again"
-APART = 2.0  # seconds between what is put before a time, and what is put after it
+INTERVAL = 5  # seconds; the chart's own, of the live consumer
+
+
+@dataclass
+class Lags:
+    """Seconds from a put to the sink, by the producer's log. What is not there yet counts with its age.
+
+    Attributes:
+        put: when each number was put that is not in the sink yet.
+        seen: the age of the oldest one at each look.
+    """
+
+    put: dict[int, float] = field(default_factory=dict)
+    seen: list[float] = field(default_factory=list)
+
+    def look(self, found: World) -> None:
+        """Takes out what the live consumer has kept, and puts records on every shard."""
+        missing = set(found.missing(LIVE))
+        now = time.monotonic()
+        self.seen.append(now - min(self.put.values(), default=now))
+        self.put = {n: at for n, at in self.put.items() if n in missing}
+        self.put |= {record.n: now for record in found.put(1)}
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Numbers that were put before A, from A to B, and from B on; with both times."""
+    """Numbers that were put before A, from A to B, and from B on; with both times. `lags`: of the live consumer, while the range is read again."""
 
     world: World
     start: datetime
     until: datetime
     within: frozenset[int]
     beyond: frozenset[int]
-
-    def text(self, moment: datetime) -> str:
-        """As a spec has it."""
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def moment() -> datetime:
-    """A time with a distance to whatever is put before it and after it. The emulator runs by this machine's clock."""
-    threading.Event().wait(APART)
-    now = datetime.now(UTC)
-    threading.Event().wait(APART)
-    return now
+    lags: Lags = field(default_factory=Lags)
 
 
 @pytest.fixture(scope="module")
 def ranges(bench: Bench) -> Iterator[Ranges]:
     """The live consumer has read all of it; the shards were split meanwhile, between A and B."""
     with world(bench, "until", shards=2) as found:
-        bench.apply(found.manifest(LIVE))
+        bench.apply(found.manifest(LIVE, batch={"intervalSeconds": INTERVAL}))
 
         def put() -> frozenset[int]:
-            before = {record.n for record in found.producer.produced}
-            found.put()
-            return frozenset(record.n for record in found.producer.produced) - before
+            return frozenset(record.n for record in found.put())
 
         put()
         start = moment()
@@ -58,7 +66,7 @@ def ranges(bench: Bench) -> Iterator[Ranges]:
         within |= put()
         until = moment()
         beyond = put()
-        bench.until("the live one has all", lambda: not found.missing(LIVE))
+        bench.until("the live one has all", lambda: found.subject(LIVE).ready() and not found.missing(LIVE))
         yield Ranges(found, start, until, within, beyond)
 
 
@@ -66,10 +74,23 @@ def ranges(bench: Bench) -> Iterator[Ranges]:
 def ended(ranges: Ranges) -> World:
     """The second consumer has come to its end."""
     found = ranges.world
-    start = {"position": "AT_TIMESTAMP", "timestamp": ranges.text(ranges.start)}
-    found.bench.apply(found.manifest(AGAIN, start=start, until={"timestamp": ranges.text(ranges.until)}))
-    found.bench.until("Completed", lambda: found.subject(AGAIN).status.get("phase") == "Completed")
+    start = {"position": "AT_TIMESTAMP", "timestamp": iso(ranges.start)}
+    found.bench.apply(found.manifest(AGAIN, start=start, until={"timestamp": iso(ranges.until)}))
+
+    def completed() -> bool:
+        ranges.lags.look(found)
+        return bool(found.subject(AGAIN).status.get("phase") == "Completed")
+
+    found.bench.until("Completed", completed)
     return found
+
+
+def test_the_live_consumer_stays_within_two_intervals(ended: World, ranges: Ranges) -> None:
+    """From a put to the sink, while the other one starts its Spark, reads and ends on the same node."""
+    lags = ranges.lags.seen
+    assert len(lags) > 5
+    assert max(lags) <= 2 * INTERVAL, [round(lag, 1) for lag in lags]
+    assert not ended.twice(LIVE)
 
 
 def test_it_delivers_exactly_its_range_each_record_once(ended: World, ranges: Ranges) -> None:
@@ -104,7 +125,7 @@ def test_a_later_end_continues_at_the_former_one(ended: World, ranges: Ranges) -
     subject = ended.subject(AGAIN)
     until = moment()
     ended.put()
-    subject.patch(until={"timestamp": ranges.text(until)})
+    subject.patch(until={"timestamp": iso(until)})
     ended.bench.until("the second end", lambda: subject.attempts() == 2 and subject.status["phase"] == "Completed")
     assert ended.twice(AGAIN) == []
     kept = frozenset(n for row in ended.kept(AGAIN) for n in row["numbers"])

@@ -20,6 +20,7 @@ class Spark:
     """A status store as it looks from outside, in virtual time. `later`: what becomes so at a moment."""
 
     jobs: dict[int, str] = field(default_factory=dict)
+    tagged: dict[int, str] = field(default_factory=dict)
     about: dict[int, Facts] = field(default_factory=dict)
     working: set[int] = field(default_factory=set)
     busy: bool = False
@@ -50,6 +51,14 @@ class Spark:
     def status(self, job: int) -> str:
         """See `Status`."""
         return self.jobs[job]
+
+    def tags(self, job: int) -> frozenset[str] | None:
+        """See `Status`."""
+        return None if self.jobs[job] == FORGOTTEN else frozenset({self.tagged[job]} if job in self.tagged else ())
+
+    def moved(self, of: Iterable[int] | None = None) -> tuple[int, ...]:
+        """See `Status`: the jobs that count."""
+        return tuple(self.jobs if of is None else of)
 
     def active(self, job: int) -> bool:
         """See `Status`."""
@@ -90,8 +99,8 @@ class Spark:
         return dict(self.dead)
 
 
-def judged(spark: Spark) -> Jobs:
+def judged(spark: Spark, tag: str = "") -> Jobs:
     """The jobs from now on."""
-    jobs = Jobs(spark, spark.clock())
+    jobs = Jobs(spark, spark.clock(), tag)
     jobs.issue()
     return jobs

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 import pytest
 
+from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.config import BatchConfig, Config, DeadLetterConfig, MetricsConfig, OnErrorConfig, StartConfig, parse
 
 QUEUE, STREAM = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters", "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
@@ -75,6 +78,78 @@ def test_a_setting_is_read(path: str, value: object, read: Any) -> None:
     assert read(config)
 
 
+ROLE = "arn:aws-us-gov:iam::444455556666:role/orders-reader"
+THEIRS = "arn:aws-us-gov:kinesis:us-gov-west-1:444455556666:stream/orders"
+
+
+def of_stream(**stream: object) -> str:
+    """The least configuration with another stream."""
+    return json.dumps(LEAST | {"stream": stream})
+
+
+def test_a_stream_that_is_named_by_its_arn_has_a_name_and_a_region() -> None:
+    """Everything else of a consumer is named by them; calls to Kinesis name the ARN."""
+    stream = parse(of_stream(arn=THEIRS)).stream
+    assert (stream.name, stream.region, stream.role) == ("orders", "us-gov-west-1", None)
+    assert stream.address == StreamAddress("orders", "us-gov-west-1", arn=THEIRS)
+    assert stream.address.stream == {"StreamARN": THEIRS}
+    assert parse(json.dumps(LEAST)).stream.address.stream == {"StreamName": "orders"}
+    assert parse(of_stream(arn=THEIRS)).name == "orders"
+
+
+def test_a_role_reads_the_stream_in_a_session_of_the_consumers_name() -> None:
+    """Unless the user chose one."""
+    document = json.loads(of_stream(arn=THEIRS, roleArn=ROLE, externalId="shop"))
+    assert parse(json.dumps(document | {"name": "orders-eu"})).stream.role == AssumedRole(ROLE, "shop", "sluice-orders-eu")
+    document["stream"]["sessionName"] = "them"
+    stream = parse(json.dumps(document)).stream
+    assert stream.address.role == AssumedRole(ROLE, "shop", "them")
+    assert stream.options == f"--stream {THEIRS} --region us-gov-west-1 --role-arn {ROLE} --external-id shop --role-session-name them"
+
+
+def test_the_options_of_a_command_that_is_printed_are_words_of_a_shell() -> None:
+    """A role's path may hold any sign, and a person pastes what a driver says."""
+    hostile = "arn:aws-us-gov:iam::444455556666:role/$(reboot);`reboot`'\"/orders-reader"
+    stream = parse(of_stream(arn=THEIRS, roleArn=hostile)).stream
+    assert shlex.split(stream.options)[4:6] == ["--role-arn", hostile]
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        ({}, "stream.name: missing; a stream has a name and a region, or an arn"),
+        ({"name": "orders"}, "stream.region: missing"),
+        ({"arn": THEIRS, "name": "orders"}, "stream.name: the stream already has an arn"),
+        ({"arn": THEIRS, "region": "us-gov-west-1"}, "stream.region: the stream already has an arn"),
+        ({"arn": "orders"}, "stream.arn: 'orders' is not the ARN of a stream, such as arn:aws:kinesis:"),
+        ({"arn": THEIRS + "/consumer/c:1"}, "stream.arn: "),
+        ({"arn": THEIRS, "externalId": "shop"}, "stream.externalId: belongs to stream.roleArn"),
+        ({"arn": THEIRS, "sessionName": "them"}, "stream.sessionName: belongs to stream.roleArn"),
+        ({"arn": THEIRS, "roleArn": "reader"}, "stream.roleArn: 'reader' is not the ARN of a role"),
+        ({"arn": THEIRS, "roleArn": ROLE, "sessionName": "a b"}, "stream.sessionName: "),
+        (
+            {"arn": THEIRS, "roleArn": ROLE.replace("aws-us-gov", "aws")},
+            "stream.roleArn: arn:aws:iam::444455556666:role/orders-reader is in the partition aws,",
+        ),
+        ({"name": "orders", "region": "eu-west-1", "roleArn": ROLE}, "is in the partition aws-us-gov, and the region eu-west-1 is not"),
+        ({"name": "orders", "region": "cn-north-1", "roleArn": ROLE.replace("aws-us-gov", "aws")}, "and the region cn-north-1 is not"),
+    ],
+)
+def test_a_stream_that_no_call_could_name_is_refused_by_its_field(stream: dict[str, str], said: str) -> None:
+    """Before there is a session, a table or a lease."""
+    with pytest.raises(Refused, match=re.escape(said)):
+        parse(of_stream(**stream))
+
+
+def test_dead_letters_may_go_to_a_stream_of_the_same_name_in_the_own_account() -> None:
+    """Dead letters go with the pod's own identity, whatever role reads the stream."""
+    document = json.loads(of_stream(arn=THEIRS, roleArn=ROLE)) | {"onError": {"deadLetter": {"kinesis": "orders"}}}
+    assert parse(json.dumps(document)).on_error == OnErrorConfig(DeadLetterConfig(kinesis="orders"))
+    document["onError"]["deadLetter"]["kinesis"] = THEIRS
+    with pytest.raises(Refused, match=re.escape("onError.deadLetter.kinesis: is the same as stream.arn")):
+        parse(json.dumps(document))
+
+
 @pytest.mark.parametrize(
     ("path", "value", "key"),
     [
@@ -83,28 +158,34 @@ def test_a_setting_is_read(path: str, value: object, read: Any) -> None:
         ("batch.interval_seconds", 1, r"batch\.interval_seconds: unknown"),
         ("stream", None, "stream: missing"),
         ("stream.region", None, r"stream\.region: missing"),
+        ("stream.region", "", r"stream\.region: missing; a stream has a name and a region, or an arn"),
+        ("stream.region", "EU-WEST-1", r"stream\.region: must be an AWS region, such as eu-west-1, not 'EU-WEST-1'"),
+        ("stream.region", "eu west 1", r"stream\.region: must be an AWS region, such as eu-west-1, not 'eu west 1'"),
+        ("stream.region", "-", r"stream\.region: must be an AWS region"),
         ("checkpoints", {}, r"checkpoints\.table: missing"),
         ("stream", "orders", "stream.: expected an object"),
-        ("stream.name", 7, r"stream\.name: 7 is not str"),
-        ("batch.maxRecordsPerShard", "7", r"batch\.maxRecordsPerShard: '7' is not int"),
-        ("batch.maxRecordsPerShard", 1.5, r"batch\.maxRecordsPerShard: 1\.5 is not int"),
-        ("batch.maxRecordsPerShard", True, r"batch\.maxRecordsPerShard: True is not int"),
-        ("batch.maxRecordsPerShard", 0, r"batch\.maxRecordsPerShard: 0 is below 1"),
-        ("batch.maxBytesPerShard", 0, r"batch\.maxBytesPerShard: 0 is below 1"),
-        ("batch.shardsPerTask", 0, r"batch\.shardsPerTask: 0 is below 1"),
+        ("stream.name", 7, r"stream\.name: must be text, not 7"),
+        ("batch.maxRecordsPerShard", "7", r"batch\.maxRecordsPerShard: must be a whole number, not '7'"),
+        ("batch.maxRecordsPerShard", 1.5, r"batch\.maxRecordsPerShard: must be a whole number, not 1\.5"),
+        ("batch.maxRecordsPerShard", True, r"batch\.maxRecordsPerShard: must be a whole number, not True"),
+        ("batch.maxRecordsPerShard", 0, r"batch\.maxRecordsPerShard: must be 1 or more, not 0"),
+        ("batch.maxBytesPerShard", 0, r"batch\.maxBytesPerShard: must be 1 or more, not 0"),
+        ("batch.shardsPerTask", 0, r"batch\.shardsPerTask: must be 1 or more, not 0"),
         ("stream.probeShare", 0, r"stream\.probeShare: 0 is not from 0\.05 to 1"),
         ("stream.probeShare", 1.01, r"stream\.probeShare: 1\.01 is not from 0\.05 to 1"),
-        ("stream.probeShare", "1", r"stream\.probeShare: '1' is not float"),
-        ("batch.intervalSeconds", -1, r"batch\.intervalSeconds: -1 is below 0"),
-        ("leaseDurationSeconds", 2.9, r"leaseDurationSeconds: 2\.9 is below 3"),
-        ("leaseDurationSeconds", True, "leaseDurationSeconds: True is not float"),
-        ("drainTimeoutSeconds", 0, "drainTimeoutSeconds: 0 is below 1"),
-        ("force", 1, "force: 1 is not bool"),
+        ("stream.probeShare", "1", r"stream\.probeShare: must be a number, not '1'"),
+        ("batch.intervalSeconds", -1, r"batch\.intervalSeconds: must be 0 or more, not -1"),
+        ("leaseDurationSeconds", 2.9, r"leaseDurationSeconds: must be 3 or more, not 2\.9"),
+        ("leaseDurationSeconds", True, "leaseDurationSeconds: must be a number, not True"),
+        ("drainTimeoutSeconds", 0, "drainTimeoutSeconds: must be 1 or more, not 0"),
+        ("force", 1, "force: must be true or false, not 1"),
         ("format", 2, "format: 2 is not known"),
-        ("sparkConf", [], r"sparkConf: \[\] is not"),
+        ("sparkConf", [], r"sparkConf: must be an object, not \[\]"),
         ("pipeline.entrypoint", "app.process", r"pipeline\.entrypoint"),
-        ("start", {"position": "NOW"}, r"start\.position: 'NOW'"),
-        ("start", {"position": "AT_TIMESTAMP"}, r"start\.timestamp"),
+        ("start", {"position": "NOW"}, r"start\.position: must be one of TRIM_HORIZON, LATEST, AT_TIMESTAMP, not 'NOW'"),
+        ("start", {"position": "AT_TIMESTAMP"}, r"start\.timestamp: missing; AT_TIMESTAMP needs a time such as"),
+        ("start", {"position": "LATEST", "timestamp": "2024-01-01T00:00:00Z"}, r"start\.timestamp: belongs to position AT_TIMESTAMP"),
+        ("start", {"timestamp": "2024-01-01T00:00:00Z"}, r"start\.timestamp: belongs to position AT_TIMESTAMP, not to TRIM_HORIZON"),
         ("until", {}, r"until: must have exactly one of tip \(true\) and timestamp"),
         ("until", {"tip": False}, r"until: must have exactly one"),
         ("until", {"tip": True, "timestamp": "2024-01-01T00:00:00Z"}, r"until: must have exactly one"),
@@ -124,8 +205,8 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
     ("path", "value", "key"),
     [
         ("executors", -1, "executors"),
-        ("acceptLossOfBatch", 0, "acceptLossOfBatch: 0 is below 1"),
-        ("acceptLossOfBatch", "41", "acceptLossOfBatch: '41' is not int"),
+        ("acceptLossOfBatch", 0, "acceptLossOfBatch: must be 1 or more, not 0"),
+        ("acceptLossOfBatch", "41", "acceptLossOfBatch: must be a whole number, not '41'"),
         ("onError", {}, r"onError\.deadLetter: missing"),
         ("onError.deadLetter", {}, r"onError\.deadLetter: must have exactly one of path, sqs, kinesis"),
         ("onError.deadLetter", {"path": ""}, r"onError\.deadLetter: must have exactly one of"),
@@ -133,10 +214,10 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
         ("onError.deadLetter", {"sqs": "letters"}, r"onError\.deadLetter\.sqs: 'letters' is not the URL of a queue"),
         ("onError.deadLetter", {"kinesis": "arn:aws:sqs:us-east-1:123456789012:q"}, r"onError\.deadLetter\.kinesis: .* neither name nor ARN"),
         ("onError.deadLetter", {"kinesis": "orders"}, r"onError\.deadLetter\.kinesis: is the same as stream\.name"),
-        ("onError", {"isolate": False, "attempts": 0}, r"onError\.attempts: 0 is below 1"),
-        ("onError", {"isolate": False, "maxExcludedPerHour": -1}, r"onError\.maxExcludedPerHour: -1 is below 0"),
-        ("metrics", {"port": -1}, r"metrics\.port: -1 is below 0"),
-        ("metrics", {"port": 65_536}, r"metrics\.port: 65536 is above 65535"),
+        ("onError", {"isolate": False, "attempts": 0}, r"onError\.attempts: must be 1 or more, not 0"),
+        ("onError", {"isolate": False, "maxExcludedPerHour": -1}, r"onError\.maxExcludedPerHour: must be 0 or more, not -1"),
+        ("metrics", {"port": -1}, r"metrics\.port: must be 0 or more, not -1"),
+        ("metrics", {"port": 65_536}, r"metrics\.port: must be 65535 or less, not 65536"),
         ("metrics", {}, r"metrics\.port: missing"),
         ("sparkConf", {"spark.x": 1}, r"sparkConf\.spark\.x"),
         ("pipeline.entrypoint", "app:", r"pipeline\.entrypoint"),
@@ -155,7 +236,7 @@ def test_a_senseless_setting_is_refused_by_its_key(path: str, value: object, key
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e400"])
 def test_what_json_does_not_know_is_refused(value: str) -> None:
     """Python reads more than JSON."""
-    with pytest.raises(Refused, match=r"(?i)(inf\w*|nan) is no number"):
+    with pytest.raises(Refused, match=r"(?i)(inf\w*|nan) is not a number"):
         parse(changed("leaseDurationSeconds", 0).replace(": 0", f": {value}"))
 
 
@@ -181,7 +262,7 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
 @pytest.mark.parametrize("key", ["kinesisEndpoint", "dynamodbEndpoint"])
 def test_an_endpoint_that_cannot_be_called_is_refused_with_one_that_can(key: str, endpoint: str, example: str) -> None:
     """It was a KeyError in the middle of a start."""
-    with pytest.raises(Refused, match=rf"^stream\.{key}: .* is no address of a service; write it with its scheme, as in {re.escape(example)}$"):
+    with pytest.raises(Refused, match=rf"^stream\.{key}: .* is not an address of a service; write it with its scheme, as in {re.escape(example)}$"):
         parse(changed(f"stream.{key}", endpoint))
 
 

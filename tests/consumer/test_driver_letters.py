@@ -25,11 +25,31 @@ class Kept:
         self.forgotten += 1
 
 
-@pytest.mark.parametrize(("owner", "stored", "forgotten"), [("c", False, 1), (None, False, 1), ("c", True, 0), ("another", False, 0)])
-def test_rejections_are_forgotten_unless_a_sink_stores_in_parts_or_another_consumer_has_them(
-    owner: str | None, *, stored: bool, forgotten: int
-) -> None:
-    """A position that is behind a rejected record would skip it."""
-    store = Kept()
-    DriverLetters(store, owner, stored).raised("c")
+@pytest.mark.parametrize(("owner", "stored", "forgotten"), [("c", "", 1), ("c", "another", 1), ("c", "c", 0), ("another", "", 0)])
+def test_rejections_are_forgotten_unless_a_sink_stores_in_parts_or_another_consumer_has_them(owner: str, stored: str, forgotten: int) -> None:
+    """A position that is behind a rejected record would skip it. What a sink stores for another consumer says nothing of this one."""
+    store, letters = Kept(), DriverLetters()
+    letters.keep(owner, store)
+    letters.storing(stored)
+    letters.raised("c")
     assert store.forgotten == forgotten
+
+
+def test_two_consumers_of_a_process_keep_their_own_rejections() -> None:
+    """One that has no store any more does not get the other's."""
+    one, other, letters = Kept(), Kept(), DriverLetters()
+    letters.keep("one", one)
+    letters.keep("other", other)
+    assert (letters.of("one"), letters.of("other")) == (one, other)
+    letters.keep("one", None)
+    assert (letters.of("one"), letters.of("other")) == (None, other)
+
+
+def test_a_batch_that_is_issued_again_is_stored_nowhere_yet() -> None:
+    """What the former issue stored, its sink finds."""
+    store, letters = Kept(), DriverLetters()
+    letters.keep("c", store)
+    letters.storing("c")
+    letters.begin("c")
+    letters.raised("c")
+    assert store.forgotten == 1

@@ -12,6 +12,7 @@ from takeover import handmade
 from takeover.handmade import AGGREGATE, PARENTS, RECORDS, STREAM, arrival, sequence, shard_id
 from takeover.replay import AFTER_THE_LAST, Replay, serve
 
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.shards.aggregation import MAGIC
 
@@ -36,7 +37,7 @@ def iterator(kinesis: Any, shard: int, kind: str = "TRIM_HORIZON", **more: objec
 
 def test_shards_are_listed_in_pages_with_the_recorded_time(endpoint: str) -> None:
     """Five shards take two pages; a catalog that stopped after the first would miss the merged one."""
-    listed = BotoStreamCatalog(STREAM, "us-east-1", endpoint).list_shards()
+    listed = BotoStreamCatalog(StreamAddress(STREAM, "us-east-1", endpoint)).list_shards()
     assert {shard.id: shard.parents for shard in listed.shards} == {shard_id(i): tuple(map(shard_id, parents)) for i, parents in PARENTS.items()}
     assert listed.date_millis == 1000 * (arrival(4, RECORDS - 1) + AFTER_THE_LAST)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,15 @@ WIDTH = 130
 def resource(case: str, **meta: str) -> Json:
     """A KinesisConsumer out of the test data of the chart's Argo CD scripts, which the operator's rules wrote."""
     file = next(path for path in (DATA / "testdata" / f"{case}.yaml", DATA / "actions" / "testdata" / f"{case}.yaml") if path.exists())
-    body: Json = yaml.safe_load(file.read_text().replace("orders", meta.get("name", "orders")))
+    body = deepcopy(_parsed(file.read_text().replace("orders", meta.get("name", "orders"))))
     body["metadata"] |= meta
     return body
+
+
+@cache
+def _parsed(text: str) -> Json:
+    """Tests ask for the same case hundreds of times."""
+    return dict(yaml.safe_load(text))
 
 
 @dataclass
@@ -95,8 +103,8 @@ class Scene:
     def pod(self, name: str, consumer: str, role: str, **status: Any) -> Json:
         """A pod of a consumer on a node."""
         labels = {"sluice.dev/consumer": consumer, "sluice.dev/role": role}
-        ports = [{"name": "metrics", "containerPort": 9404}] if role == "driver" else []
-        spec = {"nodeName": "node-1", "containers": [{"name": role, "ports": ports}]}
+        ports = [{"name": "metrics", "containerPort": 9404}] if role in {"driver", "pool"} else []
+        spec = {"nodeName": "node-1", "containers": [{"name": "driver" if role == "pool" else role, "ports": ports}]}
         made = self.cluster.create({"kind": "Pod", "metadata": {"namespace": "default", "name": name, "labels": labels}, "spec": spec})
         running = {"phase": "Running", "containerStatuses": [{"ready": True, "restartCount": 0, "state": {"running": {}}}]}
         self.cluster.set_status("Pod", "default", name, running | status)

@@ -19,6 +19,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from scene import Scene, resource
+from shown_table import shown
 
 from sluice_kubectl.screens.words import age
 from sluice_operator.cluster.memory import MemoryCluster
@@ -27,6 +28,7 @@ from sluice_operator.generate.crd import COLUMNS
 
 BLOCK = re.compile(r"(<!-- screen(?: of (\w+))?: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
 CONDITION = re.compile(r"\[\?\(@\.type=='(\w+)'\)\]")
+EITHER = re.compile(r"\[((?:'\w+',?)+)\]$")
 PICTURES = {"status": "kubectl sluice status", "status-orders": "kubectl sluice status orders", "shards": "kubectl sluice shards orders"}
 PICTURE_WIDTH = 112  # columns: on a page they are still read without a click
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -53,11 +55,16 @@ def fleet() -> Scene:
     stream = scene.get()["status"]["stream"] | {
         "millisBehindLatest": 133_000,
         "recordsPerSecond": 52.1,
+        "busy": 0.42,
         "batch": 124,
         "records": 61_432,
         "deadLetters": 3,
     }
-    scene.cluster.set_status("KinesisConsumer", "default", "orders", {"stream": stream})
+    versions = [
+        {"firstBatch": 61, "since": "2026-11-21T10:00:04Z", "hash": "51e7d92c08ab", "image": "registry.example/orders:1.5.0"},
+        {"firstBatch": 1, "since": "2026-11-20T09:10:30Z", "hash": "9a41c0d27be6", "image": "registry.example/orders:1.4.0"},
+    ]
+    scene.cluster.set_status("KinesisConsumer", "default", "orders", {"stream": stream, "versions": versions})
     scene.put(resource("starting", name="views"))
     scene.put(resource("migration_failed", name="clicks"))
     scene.put(resource("driver_overdue", name="payments"))
@@ -83,10 +90,12 @@ def fleet() -> Scene:
 
 
 def screen(command: str, trouble: str | None = None) -> str:
-    """What a command prints over that fleet, or over a trouble's cluster: stdout, then stderr.
+    """What a command prints over that fleet, or over a trouble's cluster: stdout, then stderr. `sluice show` is of one table (`shown_table`).
 
     Files that it writes go to a folder that is thrown away.
     """
+    if command.startswith("sluice show"):
+        return shown(command)
     scene = troubles.scene(trouble) if trouble else fleet()
     if command.startswith("kubectl get kc"):
         return listed(scene, wide="-o wide" in command)
@@ -108,6 +117,10 @@ def listed(scene: Scene, *, wide: bool) -> str:
 
 
 def _cell(body: Any, path: str, kind: str, scene: Scene) -> str:
+    """Of several fields at the end of a path (`['a','b']`), the first one that is there."""
+    if names := EITHER.search(path):
+        cells = (_cell(body, f"{path[: names.start()]}.{name}", kind, scene) for name in names[1].replace("'", "").split(","))
+        return next(filter(None, cells), "")
     value = body
     for step in CONDITION.sub(r".\1", path).strip(".").split("."):
         value = next((each for each in value if each["type"] == step), None) if isinstance(value, list) else (value or {}).get(step)

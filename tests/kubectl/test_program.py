@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
+
+from sluice_kubectl.cli.group import program
 
 # Runs `sluice` where some packages are not installed, though they are here.
 PROGRAM = """
@@ -24,7 +27,7 @@ main()
 CONSUMERS = "pyspark,numpy,cbor2,pyarrow,pandas"  # of no other extra
 CLUSTERS = "kubernetes,orjson,prometheus_client"  # of the extras `kubectl` and `consumer`
 AWS = "boto3,botocore"
-TABLES = {"migrate", "export", "diagnose", "show", "adopt", "dead-letters"}
+TABLES = {"migrate", "export", "reset", "diagnose", "show", "adopt", "dead-letters"}
 KUBECTL = {"status", "shards", "lag", "events", "logs", "restart", "pause", "resume", "drain", "retry", "force", "report"}
 
 
@@ -41,7 +44,7 @@ def commands(text: str) -> set[str]:
 
 def test_it_has_the_commands_of_three_programs() -> None:
     """Those of a cluster, those for tables, and those that run a consumer."""
-    assert commands(sluice("", "--help").stdout) == KUBECTL | TABLES | {"run", "dev"}
+    assert commands(sluice("", "--help").stdout) == KUBECTL | TABLES | {"run", "dev", "rollback-sink"}
 
 
 @pytest.mark.parametrize(
@@ -95,3 +98,10 @@ def test_run_is_the_consumer(arguments: list[str], code: int, words: str) -> Non
     answer = sluice("", *arguments)
     assert answer.returncode == code
     assert words in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(("name", "told"), [("statsu", "did you mean status?"), ("migrat", "did you mean migrate?"), ("orders", "No such command")])
+def test_a_name_that_is_almost_a_commands_is_told_that_command(name: str, told: str) -> None:
+    """Wrong usage, exit code 2."""
+    answer = CliRunner().invoke(program, [name])
+    assert (answer.exit_code, told in answer.output) == (2, True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,10 +17,13 @@ from pathlib import Path
 import pytest
 import yaml
 from http_fake import HttpFake
+from pooled import pooled
 from screens import fleet
 
+from sluice_operator.cluster.memory import MemoryCluster
+
 PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
-ROWS = re.findall(r"^\| `([^`]+)` \| ((?:`[^`]+`(?:, )?)+) \|$", PAGE.partition("## Rights\n")[2], re.MULTILINE)
+ROWS = re.findall(r"^\| `([^`]+)` \| ((?:`[^`]+`(?:, )?)+) \|$", PAGE.partition("## Permissions\n")[2], re.MULTILINE)
 RIGHTS = {command: set(re.findall(r"`([^`]+)`", rights)) for command, rights in ROWS}
 
 
@@ -40,7 +44,13 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """The fleet of the page's screens."""
-    memory = fleet().cluster
+    with serving(fleet().cluster, tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def serving(memory: MemoryCluster, folder: Path) -> Iterator[Served]:
+    """A cluster in memory over HTTP, and a kubeconfig for it in the folder."""
     fake = HttpFake(memory)
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,10 +78,12 @@ def served(tmp_path: Path) -> Iterator[Served]:
     context = {"name": "test", "context": {"cluster": "test", "user": "me", "namespace": "default"}}
     cluster = {"name": "test", "cluster": {"server": f"http://127.0.0.1:{http.server_address[1]}"}}
     config = {"current-context": "test", "contexts": [context], "clusters": [cluster], "users": [{"name": "me", "user": {"token": "abc"}}]}
-    (tmp_path / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
-    yield Served(fake, tmp_path / "config")
-    http.shutdown()
-    http.server_close()
+    (folder / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
+    try:
+        yield Served(fake, folder / "config")
+    finally:
+        http.shutdown()
+        http.server_close()
 
 
 def test_the_page_has_rights() -> None:
@@ -87,6 +99,20 @@ def test_a_command_makes_the_calls_that_the_page_names(served: Served, command: 
     answer = served.run(*command.split())
     assert answer.returncode == 0, answer.stderr
     assert {f"{verb} {resource}" for verb, _group, resource in served.fake.rights} == RIGHTS[command]
+
+
+OF_MEMBERS = {"report": {"get kinesisconsumerpools"}, "force": {"get kinesisconsumerpools", "patch kinesisconsumerpools"}}
+
+
+@pytest.mark.parametrize("verb", ["status", "shards", "logs", "report", "force"])
+def test_a_command_for_a_member_of_a_pool_makes_the_calls_that_the_page_names(tmp_path: Path, verb: str) -> None:
+    """The pods of the pool are listed, too, a report has the pool itself, and force patches it."""
+    of_others = next(rights for command, rights in RIGHTS.items() if command.startswith(f"{verb} "))
+    with serving(pooled().cluster, tmp_path) as served:
+        answer = served.run(verb, "orders", *(["--yes"] if verb == "force" else []))
+        assert answer.returncode == 0, answer.stderr
+        made = {f"{called} {resource}" for called, _group, resource in served.fake.rights}
+        assert made == (of_others - {"patch kinesisconsumers"}) | OF_MEMBERS.get(verb, set())
 
 
 def test_a_restart_is_in_the_cluster(served: Served) -> None:

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kubectl.md").read_text()
 SHOWN = [
     pytest.param(page, found[3], found[2], found[0].split("```\n")[1], id=f"{page} {found[2] or ''} {found[3]}")
-    for page in ("kubectl.md", "runbooks.md")
+    for page in ("kubectl.md", "runbooks.md", "how-to/undo-a-deploy.md")
     for found in BLOCK.finditer((DOCS / page).read_text())
 ]
 

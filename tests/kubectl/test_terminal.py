@@ -18,7 +18,7 @@ from sluice_kubectl.cli.reading import live
 from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]
-FORGED = "next       force orders (all is well)"
+FORGED = "next         force orders (all is well)"
 LABELS = ("stream", "behind", "shards", "letters", "driver", "last end", "failures", "migration", "next")
 TITLES = {"Conditions", "Pods", "Last events"}
 PARTS = (

@@ -19,12 +19,17 @@ sys.path.append(str(Path(__file__).parents[1] / "operator"))
 sys.path.append(str(Path(__file__).parents[1] / "sim" / "operator"))
 
 from botocore.exceptions import ClientError
+from pool_scene import Scene as PoolScene
+from pool_troubles import TROUBLES as OF_POOLS
 from scenarios import started
 from scene import Scene
-from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster
+from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, ready
+from steering.load import Demand
 
+from sluice_checkpoints.aws import denials
+from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.dynamodb import table
-from sluice_checkpoints.errors import LeaseHeld, Refused
+from sluice_checkpoints.errors import AccessDenied, LeaseHeld, Refused
 from sluice_checkpoints.protocol import copies, owners
 from sluice_checkpoints.protocol.lease import Heartbeat, Watcher
 from sluice_checkpoints.protocol.owners import Owner
@@ -42,7 +47,7 @@ from sluice_operator.untrusted.values import Unreadable
 
 DEADLINE = {**SPEC, "progressDeadlineSeconds": 60}
 COLUMNS = 110  # of a screen that is read beside a table of contents
-TROUBLES: dict[str, Callable[[], SimulatedCluster]] = {}
+TROUBLES: dict[str, Callable[[], SimulatedCluster | PoolScene]] = {**OF_POOLS}
 
 
 def trouble(make: Callable[[], SimulatedCluster]) -> Callable[[], SimulatedCluster]:
@@ -109,6 +114,50 @@ def spec_invalid() -> SimulatedCluster:
 
 
 @trouble
+def start_ignored() -> SimulatedCluster:
+    """An edit of spec.start of a running consumer."""
+    world = started()
+    world.apply({**SPEC, "start": {"position": "LATEST"}})
+    return until(world, "Edited", "StartIgnored")
+
+
+@trouble
+def position_refused() -> SimulatedCluster:
+    """A move that would give up an open batch; the consumer works again."""
+    world = started()
+    world.habits.position = "refused"
+    world.apply({**SPEC, "position": {"id": "2026-11-21-bad-deploy", "to": {"timestamp": "2026-11-21T09:00:00Z"}}})
+    until(world, "Refused", "PositionRefused")
+    assert world.run(60, until=lambda: ready(world)), world.status
+    return world
+
+
+@trouble
+def rolled_back() -> SimulatedCluster:
+    """A version that raises in its first batch; the one before works again."""
+    world = started()
+    rollout = {"trial": {"batches": 2, "seconds": 300}}
+    world.apply({**SPEC, "rollout": rollout})
+    assert world.run(120, until=lambda: "proven" in world.status), world.status
+    bad = "registry.example/orders:1.5.0"
+    world.habits.bad[bad] = "raises"
+    world.apply({**SPEC, "rollout": rollout, "pipeline": {**SPEC["pipeline"], "image": bad}})
+    assert world.run(120, until=lambda: bool(world.condition("RolledBack"))), world.status
+    assert world.run(60, until=lambda: ready(world)), world.status
+    return world
+
+
+@trouble
+def without_standby() -> SimulatedCluster:
+    """No node has room for a standby. The driver works."""
+    world = SimulatedCluster()
+    world.habits.standby = "pending"
+    world.apply({**SPEC, "rollout": {"strategy": "Standby", "standby": "Always"}})
+    assert world.run(120, until=lambda: world.condition("StandbyReady").get("reason") == "Unschedulable"), world.status
+    return world
+
+
+@trouble
 def reconcile_failed() -> SimulatedCluster:
     """Somebody wrote into the status, which is the operator's; its loop tells it when it has failed for a minute."""
     world = started()
@@ -156,9 +205,22 @@ def refused_stream() -> SimulatedCluster:
 @trouble
 def kinesis_denied() -> SimulatedCluster:
     """The executor's role lacks a right."""
-    denied = "User: arn:aws:sts::111122223333:assumed-role/orders/s is not authorized to perform: kinesis:GetRecords"
+    stream = "arn:aws:kinesis:eu-west-1:111122223333:stream/orders"
+    denied = (
+        f"User: arn:aws:sts::111122223333:assumed-role/orders/s is not authorized to perform: kinesis:GetRecords on resource: {stream} "
+        "because no identity-based policy allows the kinesis:GetRecords action"
+    )
     reply = failures.Failure.of(400, "AccessDeniedException", {"message": denied})
-    return ended(65, "Refused", str(failures.failure(reply)))
+    refusal = failures.failure(reply)
+    return ended(65, type(refusal).__name__, str(refusal))
+
+
+@trouble
+def role_denied() -> SimulatedCluster:
+    """The role of a stream of another account does not trust the driver's."""
+    role = AssumedRole("arn:aws:iam::444455556666:role/orders-reader", "shop-orders")
+    denied = f"User: arn:aws:sts::111122223333:assumed-role/sluice-driver/s is not authorized to perform: sts:AssumeRole on resource: {role.arn}"
+    return ended(65, AccessDenied.__name__, denials.of_role(role, denied))
 
 
 @trouble
@@ -279,6 +341,26 @@ def retention_near() -> SimulatedCluster:
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
     return warned(f"RetentionNear: {quoted(retention, told)}")
+
+
+@trouble
+def scaling_limited() -> SimulatedCluster:
+    """All records come on one shard, and one task reads it."""
+    world = SimulatedCluster()
+    world.habits.demand = Demand(3.0, useful=1, hot=True)
+    world.apply({**SPEC, "replicas": 1, "autoscale": {"min": 2, "max": 8}})
+    return until(world, "HotShard", "ScalingLimited")
+
+
+@trouble
+def executors_overdue() -> SimulatedCluster:
+    """`spec.autoscale` asked for two more executors, and no node has room for them."""
+    world = SimulatedCluster()
+    world.habits.demand = Demand(2.0)
+    world.apply({**DEADLINE, "replicas": 1, "autoscale": {"min": 2, "max": 8}})
+    assert world.run(60, until=lambda: len(world.executors()) == 2)
+    world.habits.executors, world.habits.demand = "pending", Demand(3.5)
+    return until(world, "ExecutorsOverdue", "ScalingLimited")
 
 
 @trouble

@@ -26,13 +26,13 @@ def test_go_counts_modules_then_packages_of_those_to_compile() -> None:
         "x.go:3:1: undefined: y",
         "k8s.io/api/core/v1",
     )
-    assert [progress.read(line) for line in lines] == ["1 modules fetched", *["1 of 3 packages"], *["2 of 3 packages"] * 4]
+    assert [progress.read(line) for line in lines] == ["1 module fetched", *["1 of 3 packages"], *["2 of 3 packages"] * 4]
 
 
 def test_go_counts_packages_alone_where_their_number_is_not_known() -> None:
     """`go install` of a published module."""
     progress = GoProgress()
-    assert [progress.read(line) for line in ("errors", "github.com/versity/versitygw/s3api")] == ["1 packages", "2 packages"]
+    assert [progress.read(line) for line in ("errors", "github.com/versity/versitygw/s3api")] == ["1 package", "2 packages"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,15 @@ def test_a_running_consumer() -> None:
     assert (seen.batch, seen.behind_millis, seen.per_second, seen.driver_pod) == (41, 1200, 52.1, "demo-driver-2")
 
 
+def test_executors_of_a_standby_are_not_those_of_the_driver() -> None:
+    """A standby is named when it is ready."""
+    pods = [*PODS, pod("demo-3-exec-1", ownerReferences=[{"uid": "u-3"}])]
+    for state, named in (("Starting", ""), ("Ready", "demo-driver-3")):
+        status = RESOURCE["status"] | {"standby": {"pod": "demo-driver-3", "uid": "u-3", "state": state}}
+        seen = observed.of_resource(RESOURCE | {"status": status}, pods, [])
+        assert (seen.standby_pod, seen.running) == (named, ("demo-2-exec-1", "demo-2-exec-2"))
+
+
 def test_ready_is_not_settled_while_the_operator_has_work_left() -> None:
     """Reconciling counts only while it is True."""
     conditions = RESOURCE["status"]["conditions"]

@@ -118,7 +118,7 @@ def test_a_list_of_jars_is_what_sha256sum_checks(tmp_path: Path) -> None:
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"one")
     said = hashes.write_jars(tmp_path / "jars.txt", tmp_path / "found")
-    assert said == "1 jars, 0 MB"
+    assert said == "1 jar, 0 MB"
     assert JAR.findall((tmp_path / "jars.txt").read_text()) == [("org", "one", "1", "one-1.jar")]
     check = ("sha256sum", "--check", "--strict", "--quiet", str(tmp_path / "jars.txt"))
     assert subprocess.run(check, cwd=tmp_path / "found", check=False).returncode == 0

@@ -35,23 +35,35 @@ def test_all_lines_are_three() -> None:
     assert sorted([spark_lines.default(), *spark_lines.others()]) == ["4.1", "4.2", "4.3"]
 
 
-def test_each_other_line_is_some_commits_and_the_rest_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`one` and `rest` of a commit leave no line out, and try none twice."""
+def test_each_other_line_is_some_commits_and_each_commit_tries_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`one` and `rest` of a commit try the default line and one other, and nothing twice."""
     tried: list[LineRun] = []
     monkeypatch.setattr(spark_lines, "run_tests", lambda run, _command, **_: tried.append(run))
-    monkeypatch.setattr(spark_lines, "submitted", str)
+    monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings: line)
     monkeypatch.setattr(spark_lines, "python", str)
     firsts = set()
     for number in range(2):
         monkeypatch.setattr(spark_lines, "tree", lambda number=number: f"{number:040x}")
         assert (spark_lines.main("one"), spark_lines.main("rest")) == (0, 0)
-        firsts |= {run.line for run in tried[:2]}
-        small = spark_lines.others()
-        assert sorted(run.line for run in tried if run.files == spark_lines.SMALL) == small
-        assert sorted(run.line for run in tried if run.more) == [spark_lines.default(), *small]
+        (other,) = {run.line for run in tried[:2]}
+        firsts.add(other)
+        assert [run.line for run in tried if run.files == spark_lines.SMALL] == [other]
+        assert sorted(run.line for run in tried if run.more) == [spark_lines.default(), spark_lines.default(), other]
+        with_jars = [name for run in tried if run.more and run.line == spark_lines.default() for name in run.files]
+        assert sorted(with_jars) == sorted(spark_lines.with_jars(spark_lines.default()).files)  # each of them once
         assert len({run.name for run in tried}) == len(tried)  # none overwrites another's durations
         tried.clear()
     assert firsts == set(spark_lines.others())
+
+
+@pytest.mark.parametrize("line", spark_lines.others())
+def test_what_a_commit_does_not_try_on_its_other_line_it_tries_on_the_default_one(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all of a line is tried by its own target."""
+    monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings: line)
+    (jars,) = (run for run in spark_lines.small(line) if run.more)
+    left = set(spark_lines.with_jars(line).files) - set(jars.files)
+    assert jars.files
+    assert left <= {f"{spark_lines.SINKS}/{name}" for name in spark_lines.ON_DEFAULT} <= set(spark_lines.with_jars(spark_lines.default()).files)
 
 
 @pytest.mark.parametrize("failed", range(3))

@@ -24,6 +24,7 @@ from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 Json = dict[str, Any]
 ADMIN, HERE = "admin", "a"
+JSON = "application/json"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
 CONSUMER = f"system:serviceaccount:{HERE}:sluice-consumer"
 PLURALS = {"Namespace": "namespaces", "Pod": "pods", "Job": "jobs"}
@@ -46,9 +47,12 @@ class Caller:
     user: str = ADMIN
     pod: str = ""
 
-    def call(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
-        """One call. The administrator lends the user its rights, so that nothing but the policy says no."""
-        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind}
+    def call(self, method: str, path: str, body: Json | None = None, kind: str = JSON, accept: str = JSON) -> Json:
+        """One call; `kind` is of the body, `accept` of the reply.
+
+        The administrator lends the user its rights, so that nothing but the policy says no.
+        """
+        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind, "Accept": accept}
         if self.user != ADMIN:
             headers |= {"Impersonate-User": self.user, "Impersonate-Group": "system:masters"}
             headers |= {f"Impersonate-Extra-{quote('authentication.kubernetes.io/pod-uid', safe='')}": self.pod} if self.pod else {}

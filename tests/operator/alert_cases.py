@@ -18,6 +18,8 @@ ORDERS = 'namespace="team",name="orders"'
 DRIVER = 'namespace="team",sluice_dev_consumer="orders",pod="orders-driver-1"'
 NEXT_DRIVER = 'namespace="team",sluice_dev_consumer="orders",pod="orders-driver-2"'
 HERE: Labels = {"namespace": NAMESPACE}
+SMALL = 'namespace="team",name="small"'
+POOL: Labels = {"namespace": "team", "name": "small"}
 CONSUMER: Labels = {"namespace": "team", "name": "orders"}
 OF_DRIVER: Labels = {"namespace": "team", "sluice_dev_consumer": "orders"}
 
@@ -48,6 +50,11 @@ def restarts(values: str, cause: str = "OOMKilled") -> Labels:
     return {f'sluice_restarts_total{{{POD_A},cause="{cause}"}}': values}
 
 
+def out_of_memory(values: str) -> Labels:
+    """Executors of one consumer, counted by the replica that leads and by the other one."""
+    return {f'sluice_executors_out_of_memory_total{{{ORDERS},pod="{pod}"}}': values for pod in "ab"}
+
+
 def stands_still(behind: str, batches: str) -> Labels:
     """One shard, and batches."""
     return {
@@ -63,6 +70,18 @@ def throttled(refused: str, cause: str = "ProvisionedThroughputExceededException
         f'sluice_calls_total{{{DRIVER},process="driver",service="dynamodb",operation="Query"}}': "0+20x60",
         f'sluice_retries_total{{{DRIVER},process="tasks",service="dynamodb",cause="{cause}"}}': refused,
     }
+
+
+def limited(limited: str, lag: str) -> Labels:
+    """A consumer with `spec.autoscale`."""
+    return {f'sluice_consumer_scaling_limited{{{ORDERS},pod="a"}}': limited, f'sluice_consumer_lag_seconds{{{ORDERS},pod="a"}}': lag}
+
+
+def led_by_another() -> Labels:
+    """The same, and another replica leads after half an hour."""
+    first, second = f'{ORDERS},pod="a"', f'{ORDERS},pod="b"'
+    limits = {f"sluice_consumer_scaling_limited{{{first}}}": "1x30 stale", f"sluice_consumer_scaling_limited{{{second}}}": "_x30 1x60"}
+    return limits | {f"sluice_consumer_lag_seconds{{{first}}}": "60+30x30 stale", f"sluice_consumer_lag_seconds{{{second}}}": "_x30 990+30x60"}
 
 
 CASES = (
@@ -94,6 +113,36 @@ CASES = (
     Case("SluiceConsumerNotReady", {f"sluice_consumer_ready{{{ORDERS}}}": "1 0x9 1x30"}, 17, (), "it was restarted"),
     Case("SluiceConsumerBehind", {f"sluice_consumer_lag_seconds{{{ORDERS}}}": "0 901x30"}, 17, (CONSUMER,)),
     Case("SluiceConsumerBehind", {f"sluice_consumer_lag_seconds{{{ORDERS}}}": "0 900x30"}, 17),
+    Case("SluiceScalingLimited", limited("1x60", "60+30x60"), 45, (CONSUMER,)),
+    Case("SluiceScalingLimited", led_by_another(), 45, (CONSUMER,), "it goes on when another replica leads"),
+    Case(
+        "SluiceScalingLimited",
+        limited("1x60", "60 90 120 60 90 120 60 90 120 60 90 120 60 90 120 60 90 120 60 90 120 60 90 120 60x60"),
+        24,
+        (),
+        "it grows in each batch",
+    ),
+    Case("SluiceScalingLimited", limited("1x60", "3600-30x60"), 45, (), "it comes back by itself"),
+    Case("SluiceScalingLimited", limited("0x60", "60+30x60"), 45, (), "executors are added"),
+    Case("SluiceScalingLimited", limited("0x30 1x60", "60+30x90"), 49, (), "not for long yet"),
+    Case("SluicePositionRefused", {f'sluice_consumer_position_refused{{{ORDERS},pod="a"}}': "0 1x9"}, 3, (CONSUMER,)),
+    Case("SluiceRolledBack", {f'sluice_consumer_rolled_back{{{ORDERS},pod="a"}}': "0 1x9"}, 3, (CONSUMER,)),
+    Case("SluiceRolledBack", {f'sluice_consumer_rolled_back{{{ORDERS},pod="a"}}': "0 1 0x9"}, 3, (), "another version was applied"),
+    Case("SluicePositionRefused", {f'sluice_consumer_position_refused{{{ORDERS},pod="a"}}': "0 1 0x9"}, 3, (), "it was corrected"),
+    Case("SluiceStandbyNotReady", {f'sluice_consumer_standby_ready{{{ORDERS},pod="a"}}': "1 0x30"}, 17, (CONSUMER,)),
+    Case("SluiceStandbyNotReady", {f'sluice_consumer_standby_ready{{{ORDERS},pod="a"}}': "1 0x12 1x30"}, 17, (), "the next one is ready"),
+    Case("SluiceOutOfPool", {f'sluice_consumer_out_of_pool{{{ORDERS},pod="a"}}': "0 1x9"}, 3, (CONSUMER,)),
+    Case("SluiceOutOfPool", {f'sluice_consumer_out_of_pool{{{ORDERS},pod="a"}}': "0 1 0x9"}, 3, (), "it returned to its pool"),
+    Case("SluicePoolStalled", {f'sluice_pool_stalled{{{SMALL},pod="a"}}': "0x20 1x20"}, 24, (POOL,)),
+    Case("SluicePoolStalled", {f'sluice_pool_stalled{{{SMALL},pod="a"}}': "0x20 1 0x20"}, 24, (), "for a moment"),
+    Case(
+        "SluicePoolStalled",
+        {f'sluice_pool_stalled{{{SMALL},pod="a"}}': "0x20 1 0x3 1 0x3 1 0x3 1 0x3"},
+        31,
+        (POOL,),
+        "its process ends every few minutes",
+    ),
+    Case("SluicePoolStalled", {f'sluice_pool_stalled{{{SMALL},pod="a"}}': "1x20 0x20"}, 38, (), "it is over"),
     Case("SluiceRecordsExpireSoon", {f'sluice_shard_retention_used_ratio{{{DRIVER},shard="0"}}': "0.6x30"}, 6, (OF_DRIVER,)),
     Case("SluiceRecordsExpireSoon", {f'sluice_shard_retention_used_ratio{{{DRIVER},shard="0"}}': "0.5x30"}, 6),
     Case("SluiceBatchesStandStill", stands_still("5x60", "9x60"), 30, (OF_DRIVER,)),
@@ -104,6 +153,8 @@ CASES = (
     Case("SluiceCallsThrottled", throttled("0+30x60"), 30, ({**OF_DRIVER, "service": "dynamodb"},), "half of the calls"),
     Case("SluiceCallsThrottled", throttled("0+6x60"), 30, (), "a tenth: looks at quiet shards of a stream with other consumers"),
     Case("SluiceCallsThrottled", throttled("0+30x60", "ExpiredIteratorException"), 30, (), "another cause"),
+    Case("SluiceCallsThrottled", throttled("0+30x60", "ThrottlingError"), 30, ({**OF_DRIVER, "service": "dynamodb"},), "in transactions"),
+    Case("SluiceCallsThrottled", throttled("0+30x60", "TransactionConflict"), 30, (), "another writer, and no limit"),
     Case("SluiceCallsThrottled", throttled("0+30x60"), 8, (), "for some minutes"),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="BatchSlow"}}': "_x9 1x30"}, 12),
@@ -112,6 +163,9 @@ CASES = (
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3 stale"}, 12, (CONSUMER,), "the driver died at once"),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x30"}, 12),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x9 0x30"}, 12, (), "another consumer has the name now"),
+    Case("SluiceExecutorsOutOfMemory", out_of_memory("_x9 1x30"), 12, (CONSUMER,), "the first one counts"),
+    Case("SluiceExecutorsOutOfMemory", out_of_memory("2x60 3x30"), 75, (CONSUMER,)),
+    Case("SluiceExecutorsOutOfMemory", out_of_memory("2x90"), 80, (), "it was hours ago"),
     Case("SluiceLeaseChangesHands", {f"sluice_generation{{{DRIVER}}}": "5 stale", f"sluice_generation{{{NEXT_DRIVER}}}": "_ 9x20"}, 10, (OF_DRIVER,)),
     Case("SluiceLeaseChangesHands", {f"sluice_generation{{{DRIVER}}}": "5 stale", f"sluice_generation{{{NEXT_DRIVER}}}": "_ 8x20"}, 10),
 )

@@ -15,24 +15,26 @@ Json = dict[str, Any]
 
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumers"
+POOLS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumerpools"
 PATIENCE = 60.0
 
 
-def document() -> Json:
-    """The CRD as users apply it."""
-    found: Json = yaml.safe_load((places.REPO / "crds" / "kinesisconsumers.sluice.dev.yaml").read_text())
+def document(kind: str = "kinesisconsumers") -> Json:
+    """A CRD as users apply it."""
+    found: Json = yaml.safe_load((places.REPO / "crds" / f"{kind}.sluice.dev.yaml").read_text())
     return found
 
 
 def install(call: Callable[..., Json]) -> None:
-    """Make the CRD, and wait until its resources are served. `call`: of an administrator, (method, path, body)."""
+    """Make the CRDs, and wait until their resources are served. `call`: of an administrator, (method, path, body)."""
     call("POST", CRDS, document())
+    call("POST", CRDS, document("kinesisconsumerpools"))
     assert processes.poll(lambda: _served(call), PATIENCE)
 
 
 def _served(call: Callable[..., Json]) -> bool:
     """A CRD takes a moment: 404, then 429, then its list."""
     try:
-        return "items" in call("GET", CONSUMERS)
+        return all("items" in call("GET", kind) for kind in (CONSUMERS, POOLS))
     except (urllib.error.HTTPError, AssertionError):
         return False

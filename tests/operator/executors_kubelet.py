@@ -14,12 +14,14 @@ from typing import Any, Self
 
 import pyspark
 
+from sluice_consumer.spark import spark_home
 from sluice_lab.machine.apiserver import LocalApiServer
 
 Json = dict[str, Any]
 
 ADDRESS = "127.0.0.1"
-JARS = Path(pyspark.__path__[0]) / "jars"
+JARS = Path(spark_home.lean(os.environ).get("SPARK_HOME", pyspark.__path__[0])) / "jars"
+CLASS_PATH = f"{next(JARS.glob('slf4j-api-*.jar'))}:{JARS}/*"  # as Spark's own launcher has it, for which there is an archive of classes
 MERGE = "application/merge-patch+json"
 EXECUTOR = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 ARGUMENTS = {
@@ -109,6 +111,6 @@ class Kubelet:
         given |= {"SPARK_LOCAL_DIRS": str(self._folder), "SPARK_LOCAL_IP": ADDRESS}
         options = [value for key, value in given.items() if key.startswith("SPARK_JAVA_OPT_")]
         words = [word for option, key in ARGUMENTS.items() for word in (option, given[key])]
-        command = ["java", *options, "-Xmx512m", "-cp", f"{JARS}/*", EXECUTOR, *words]
+        command = ["java", *options, "-Xmx512m", "-cp", CLASS_PATH, EXECUTOR, *words]
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(command, env=os.environ | given, cwd=self._folder, stdout=log, stderr=log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -110,7 +111,7 @@ class HttpFake:
     def _get(self, at: Target, query: Json, _: None) -> Json | None:
         if at.name or at.kind == "Namespace":
             return self.memory.get(at.kind, at.namespace, at.name)
-        chosen = [part for part in query.get("labelSelector", "").split(",") if part]
+        chosen = [part for part in COMMA.split(query.get("labelSelector", "")) if part]
         found = [body for body in self.memory.all(at.kind) if _chosen(body, at.namespace, chosen)]
         begin = int(query.get("continue", 0))
         size = min(int(query["limit"]), self.page)
@@ -137,6 +138,10 @@ class HttpFake:
         return {}
 
 
+COMMA = re.compile(r",(?![^(]*\))")  # between the parts of a selector, not within a set of values
+AMONG = re.compile(r"(\S+) in \((.*)\)")
+
+
 def _chosen(body: Json, namespace: str, chosen: list[str]) -> bool:
     meta = body["metadata"]
     labels = meta.get("labels") or {}
@@ -144,6 +149,8 @@ def _chosen(body: Json, namespace: str, chosen: list[str]) -> bool:
 
 
 def _holds(part: str, labels: dict[str, str]) -> bool:
+    if (one := AMONG.fullmatch(part)) is not None:
+        return labels.get(one[1]) in one[2].split(",")
     key, sep, value = part.partition("=")
     if key.startswith("!"):
         return key[1:] not in labels

@@ -24,7 +24,7 @@ class Metered(SimulatedCluster):
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process counts from zero."""
         self.metrics = OperatorMetrics()
-        self.metrics.registry.register(Gauges(Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
+        self.metrics.registry.register(Gauges(Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0}, context.pools.snapshots)))
         metered = MeteredCluster(context.cluster, self.metrics)
         return replace(context, cluster=metered, on_status_written=self.metrics.on_status_written)
 

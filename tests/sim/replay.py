@@ -23,6 +23,7 @@ from simulation.every import MUTANTS, STORIES
 from simulation.habits import Habits
 from simulation.machine import Protocol
 from simulation.machine_migration import Beginning
+from simulation.machine_standby import Standing
 from simulation.world import World
 
 console = Console()
@@ -70,7 +71,7 @@ def finished(world: World) -> World:
 def played(text: str) -> World:
     """Runs the lines of a falsifying example; those that are no program are left out. An invariant may stop it."""
     lines = [line.strip() for line in text.splitlines()]
-    names: dict[str, Any] = {"Protocol": Protocol, "Beginning": Beginning, "Habits": Habits}
+    names: dict[str, Any] = {"Protocol": Protocol, "Beginning": Beginning, "Standing": Standing, "Habits": Habits}
     with contextlib.suppress(AssertionError, InvalidArgument):  # notes are for a test
         exec("\n".join(line for line in lines if line.startswith("state")), names)  # noqa: S102 - lines of this repository's own test run
     world: World = names["state"].world
@@ -96,7 +97,7 @@ def try_random(examples: int) -> None:
     how = settings(
         max_examples=examples, stateful_step_count=60, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
     )
-    for machine in (Beginning, Protocol):
+    for machine in (Beginning, Standing, Protocol):
         with console.status(f"{machine.__name__}: {examples} examples"):
             run_state_machine_as_test(machine, settings=how)  # type: ignore[no-untyped-call]  # hypothesis
         console.print(f"{machine.__name__}: {examples} examples, no invariant broke")

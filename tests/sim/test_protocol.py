@@ -10,6 +10,8 @@ from simulation.every import MUTANTS, ProtocolMutant
 from simulation.ledger import INVARIANTS
 from simulation.machine import Protocol, focused
 from simulation.machine_migration import Beginning
+from simulation.machine_resets import Resetting
+from simulation.machine_standby import Standing
 
 EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "200"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
@@ -40,6 +42,16 @@ def test_the_protocol_keeps_its_invariants_through_anything() -> None:
 def test_a_table_begins_once_whatever_jobs_and_drivers_do() -> None:
     """Pods of a migration Job, late, twice, crashed and paused, beside the first epochs of a driver; then everything arrives, once."""
     run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=min(EXAMPLES, 60)))  # type: ignore[no-untyped-call]  # hypothesis
+
+
+def test_positions_are_moved_whatever_happens() -> None:
+    """Resets of all shards and some, crashed, twice and late, beside drivers: what comes again comes once, in order, and nothing else is lost."""
+    run_state_machine_as_test(Resetting, settings=LONG if DEEP else settings(QUICK, max_examples=min(EXAMPLES, 100)))  # type: ignore[no-untyped-call]  # hypothesis
+
+
+def test_a_standby_takes_over_whatever_happens() -> None:
+    """Drivers that stand by, crashed, frozen and cut off, beside drivers that drain, die and stand still."""
+    run_state_machine_as_test(Standing, settings=LONG if DEEP else settings(QUICK, max_examples=min(EXAMPLES, 60)))  # type: ignore[no-untyped-call]  # hypothesis
 
 
 # What the machine finds by chance, always within its examples; the other mutants are caught by stories only.

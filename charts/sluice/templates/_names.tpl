@@ -101,10 +101,10 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- /* Exactly the calls that the operator makes; tests/operator/helm/test_rbac.py records them and compares. */ -}}
 {{- define "sluice.rules.resources" -}}
 - apiGroups: [sluice.dev]
-  resources: [kinesisconsumers]
+  resources: [kinesisconsumers, kinesisconsumerpools]
   verbs: [get, list, watch, patch]  # patch: the finalizer
 - apiGroups: [sluice.dev]
-  resources: [kinesisconsumers/status]
+  resources: [kinesisconsumers/status, kinesisconsumerpools/status]
   verbs: [update]
 - apiGroups: [""]
   resources: [namespaces]  # whether a deleted resource's namespace goes too
@@ -124,7 +124,7 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 
 {{- define "sluice.rules.pods" -}}
 - apiGroups: [sluice.dev]
-  resources: [kinesisconsumers/finalizers]  # owner references that block the owner's deletion
+  resources: [kinesisconsumers/finalizers, kinesisconsumerpools/finalizers]  # owner references that block the owner's deletion
   verbs: [update]
 - apiGroups: [""]
   resources: [pods]

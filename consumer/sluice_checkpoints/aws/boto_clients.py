@@ -1,4 +1,4 @@
-"""boto3 clients that are kept. Their calls are signed with the process' credentials, as all others are: none of them loads or renews credentials.
+"""botocore clients that are kept. Their calls are signed with shared credentials, as all others are: none of them loads or renews credentials.
 
 botocore reads a file of credentials, or asks a `credential_process`, in the thread of a call and for as long as that takes.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore import credentials as boto
 from botocore.config import Config
-from botocore.session import Session
 
+from sluice_checkpoints.aws.botocore_sessions import new_session
 from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process
 from sluice_checkpoints.aws.retry import Again
 
@@ -18,7 +18,7 @@ SIGNED_WITH, SIGNED_AGAIN = "sluice_credentials", "sluice_signed_again"  # in th
 
 
 class SharedCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has no types
-    """What botocore signs with: the process' credentials at that moment. Everything here raises as `Credentials.current` does."""
+    """What botocore signs with: the shared credentials at that moment. Everything here raises as `Credentials.current` does."""
 
     method = "sluice"
 
@@ -64,17 +64,17 @@ class _Provider(boto.CredentialProvider):  # type: ignore[misc]  # botocore has 
         return SharedCredentials(self._shared)
 
 
-def kept_client(service: str, region: str | None, endpoint: str | None, config: Config | None = None) -> Any:
-    """A boto3 client in a session of its own: the default session is not thread-safe while clients are made.
+def kept_client(service: str, region: str | None, endpoint: str | None, config: Config | None = None, shared: Credentials | None = None) -> Any:
+    """A client of botocore in a session of its own: one session is not thread-safe while clients are made.
+
+    Without `shared` credentials, the process' own sign its calls.
 
     Its calls raise `Again` where there are no valid credentials now, or a service refused them and others are looked for; `Refused` where there are
     none at all.
     """
-    import boto3  # noqa: PLC0415 - a tenth of a second; tasks make no such client before they need it
-
-    session, shared = Session(), of_process()
+    session, shared = new_session(), shared or of_process()
     session.register_component("credential_provider", boto.CredentialResolver([_Provider(shared)]))
-    client = boto3.session.Session(botocore_session=session).client(service, region_name=region, endpoint_url=endpoint, config=config)
+    client = session.create_client(service, region_name=region, endpoint_url=endpoint, config=config)
     client.meta.events.register("before-sign", lambda request, **_: request.context.update({SIGNED_WITH: shared.current()}))
     client.meta.events.register("needs-retry", lambda response, request_dict, **_: _at_once(shared, response, request_dict["context"]))
     return client

@@ -26,6 +26,7 @@ from botocore.exceptions import (
 )
 from botocore.session import Session
 
+from sluice_checkpoints.aws import renewal_log
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import Refused
 
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 PAUSE, SHORT_PAUSE = 10.0, 0.5  # seconds from one attempt to the next, while there are valid credentials and while there are none
 PATIENCE = 1.0  # seconds that a call without valid credentials waits for an attempt
 CAUSE = "Credentials"  # for metrics
-MISSING = "no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID"
+MISSING = "no AWS credentials were found. On your machine, run `aws configure` or set AWS_PROFILE; in a pod, give its service account a role"
 
 Load = Callable[[], boto.Credentials | None]
 # What services say of a key that they do not take, or no longer. Its source may have another one.
@@ -96,8 +97,9 @@ class Looks:
             if begun < self._next:
                 return None
             try:
-                source = load()
-                found = _Held(source, source.get_frozen_credentials()) if source else None
+                with renewal_log.failures():
+                    source = load()
+                    found = _Held(source, source.get_frozen_credentials()) if source else None
             except Exception as error:  # noqa: BLE001 - providers raise what they like
                 log.warning("the AWS credentials were refused, and their source has no others now: %s", error)
                 found = None
@@ -107,11 +109,11 @@ class Looks:
 
 
 class Credentials:
-    """The credentials of one process, from wherever botocore finds them. Thread safe."""
+    """Credentials from wherever botocore finds them, or of a role's sessions (`role_sessions`). Thread safe."""
 
-    def __init__(self, load: Load, clock: Callable[[], float] = time.monotonic) -> None:
-        """`load` finds botocore's credentials, or None; it may take as long as it likes."""
-        self._load, self._clock = load, clock
+    def __init__(self, load: Load, clock: Callable[[], float] = time.monotonic, named: str = "AWS credentials") -> None:
+        """`load` finds botocore's credentials, or None; it may take as long as it likes. `named` is what messages call them."""
+        self._load, self._clock, self._named = load, clock, named
         self._held: _Held | None = None
         self._why: Exception | None = None
         self._attempt: threading.Thread | None = None
@@ -140,7 +142,13 @@ class Credentials:
             return held.frozen
         if isinstance(self._why, Refused):
             raise self._why
-        raise Again(f"there are no valid AWS credentials: {self._why or 'their provider has not answered yet'}", cause=CAUSE)
+        raise Again(f"there are no valid {self._named}: {self._why or 'their provider has not answered yet'}", cause=CAUSE)
+
+    def begun(self, seconds: float) -> None:
+        """Waits so long at most until there are some: for a start, which has more time than a call."""
+        held = self._held
+        if (held is None or not held.valid) and (attempt := self._renewing(SHORT_PAUSE)):
+            attempt.join(seconds)
 
     def refused(self, key: boto.ReadOnlyCredentials) -> bool:
         """Says that a service did not take these credentials. Whether a call may be made again: there are others now, or they are still looked for.
@@ -174,12 +182,15 @@ class Credentials:
             return self._attempt
 
     def _renew(self) -> None:
-        """One attempt. Its error is raised by the calls that have no valid credentials."""
-        try:
-            self._held, self._why = self._renewed(), None
-        except Exception as error:  # noqa: BLE001 - providers raise what they like
-            self._why = error
-            log.warning("the AWS credentials could not be renewed: %s", error)
+        """One attempt. Its error is raised by the calls that have no valid credentials, and is one line of the log."""
+        with renewal_log.failures() as failed:
+            try:
+                self._held, self._why = self._renewed(), None
+            except Exception as error:  # noqa: BLE001 - providers raise what they like
+                self._why = error
+                failed[:] = [error] if self._held or not isinstance(error, Refused) else []  # else the call says it
+        if failed:
+            log.warning("the %s could not be renewed: %s", self._named, failed[-1])
 
     def _renewed(self) -> _Held:
         """From the source at hand; from a new one, if STS does not take the key that the former assumes its role with."""

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from urllib3.exceptions import ProtocolError
 
+from sluice_checkpoints.plurals import counted
+
 STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: (.*))?")
 NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LONGEST_HEAD = 2**16
@@ -95,7 +97,7 @@ def _head(connection: Connection, taken: bytes) -> tuple[bytes, bytes]:
     """A head, and what was received after it."""
     while (end := taken.find(b"\r\n\r\n")) < 0:
         if len(taken) > LONGEST_HEAD:
-            raise ProtocolError(f"no end of the headers in {len(taken)} bytes")
+            raise ProtocolError(f"no end of the headers in {counted(len(taken), 'byte')}")
         taken += _some(connection)
     return taken[:end], taken[end + 4 :]
 
@@ -121,7 +123,7 @@ def _length(said: bytes, base: int) -> int:
 
 def _bounded(length: int) -> int:
     if not 0 <= length <= LONGEST_BODY:
-        raise ProtocolError(f"a reply of {length} bytes")
+        raise ProtocolError(f"a reply of {counted(length, 'byte')}")
     return length
 
 
@@ -151,7 +153,7 @@ class _Body:
             while at < length:
                 got = self._connection.recv_into(view[at:])
                 if not got:
-                    raise ProtocolError(f"the connection was closed after {at} bytes of {length}")
+                    raise ProtocolError(f"the connection was closed after {counted(at, 'byte')} of {length}")
                 at += got
         return content.getvalue()  # what was received into, not a copy
 
@@ -163,7 +165,7 @@ class _Body:
         while length := _length(self._line().partition(b";")[0].strip(b" \t"), 16):
             content.append(self.exactly(length))
             if self._line():
-                raise ProtocolError("a chunk is longer than it says")
+                raise ProtocolError("a chunk is longer than the size before it")
             size = _bounded(size + length)
         while self._line():
             pass

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.plurals import counted
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 SAY_SECONDS = 10.0  # from one line about a call that does not succeed to the next
 NO_ANSWER = "NoAnswer"
+NETWORK = "network: DNS, routes, proxy, VPC endpoint"  # what to check then
 
 
 # Credentials that expired may be renewed before the next try, even by another program: a pod's agent, or the writer of a credentials file. The file
@@ -115,7 +117,7 @@ class Patience:
                 tries += 1
                 waited = self.clock() - start
                 if waited + pause > self.limit:
-                    raise ServiceUnavailable(f"{what}: no success in {tries} tries over {self.limit:g} s: {again}") from again
+                    raise ServiceUnavailable(f"{what}: no success in {counted(tries, 'try')} over {self.limit:g} s: {again}") from again
                 if worth_saying(tries, waited - said, again.cause):
                     log.warning("%s: no success in %d tries over %.0f s, of %g s: %s", what, tries, waited, self.limit, again)
                     said = waited

@@ -17,12 +17,13 @@ from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
+from sluice_checkpoints.aws.botocore_sessions import new_session
 from sluice_checkpoints.aws.connections import Connections, TimeLimits, connections, host_header
 from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signature import SignableRequest, signed
 
-ERROR_HEAD = 1024  # bytes of a refusal in which its code stands
+ERROR_HEAD = 1024  # bytes of a refusal in which its code is
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Signer:
     def __init__(self, service: Service, session: Session, region: str, endpoint: str | None, credentials: Credentials | None = None) -> None:
         """Without `credentials`, the session's."""
         self._credentials, self._service, self._region = credentials or Credentials(session.get_credentials), service, region
-        self.url = (endpoint or _found(service, session, region)).rstrip("/") + "/"
+        self.url = (endpoint or service_url(service.name, region, session)).rstrip("/") + "/"
         self._host = host_header(self.url)
 
     def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
@@ -91,9 +92,12 @@ class Signer:
         return self._credentials.refused(refused)
 
 
-def _found(service: Service, session: Session, region: str) -> str:
-    """The endpoint that botocore knows. It is not to look for credentials now: that takes time, and may fail for a moment."""
-    client = session.create_client(service.name, region_name=region, aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
+def service_url(service: str, region: str, session: Session | None = None) -> str:
+    """The endpoint that botocore knows: the region's, or FIPS's, or what variables and files name.
+
+    It is not to look for credentials now: that takes time, and may fail for a moment.
+    """
+    client = (session or new_session()).create_client(service, region_name=region, aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
     return str(client.meta.endpoint_url)
 
 
@@ -131,13 +135,13 @@ def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
     return code, str(content.get("message") or content.get("Message") or "")
 
 
-def connect(service: Service, region: str, endpoint: str | None, waits: TimeLimits, keep: int) -> SignedHttp:
-    """Calls to a service with the credentials that botocore finds; all clients of a process share them.
+def connect(service: Service, region: str, endpoint: str | None, waits: TimeLimits, keep: int, shared: Credentials | None = None) -> SignedHttp:
+    """Calls to a service with `shared` credentials; without them, with those that botocore finds, which all clients of a process share.
 
     `keep` connections are kept open; further threads make connections that are closed again.
     """
-    session = Session()
-    signer = Signer(service, session, region, endpoint, of_process())
+    session = new_session()
+    signer = Signer(service, session, region, endpoint, shared or of_process())
     return SignedHttp(signer, _http(session, signer.url, waits, keep))
 
 

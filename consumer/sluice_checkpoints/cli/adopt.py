@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.markup import escape
 
 from sluice_checkpoints.cli.report import LoggedProgress, Output
 from sluice_checkpoints.dynamodb.create import DynamoTargets
-from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.dynamodb.table import Api, DynamoTable, Endpoint, client
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol import copies
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, hand_over
 from sluice_checkpoints.protocol.owners import NOBODY, Owner, named
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 
+OF_TABLE = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<name>[A-Za-z0-9_.-]+)@.+")
 LEASE_MILLIS = 20_000  # promised for the moment between two writes
 
 
@@ -47,10 +52,23 @@ def run(options: AdoptOptions, output: Output) -> None:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     identity = DynamoTargets(api).identity(options.table)
     if identity is None:
-        raise Refused(f"table {options.table} does not exist in {options.region}")
+        raise Refused(f"table {options.table} does not exist in {options.region}; check --table and --region")
     store = CheckpointStore(DynamoTable(options.table, api))
     before, after = changed(store, identity, options.wanted, output)
-    _report(options.table, before, after, output)
+    adopted = before.consumer_id != after.consumer_id
+    again = copies.batches_again(before, _original(api, before.table_id or "")) if adopted else None
+    _report(options.table, before, after, again, output)
+
+
+def _original(api: Api, table_id: str) -> ConsumerRow | None:
+    """The consumer row of the table that a copy was made of; None: it is not there, in another region, or must not be read."""
+    found = OF_TABLE.fullmatch(table_id)
+    if found is None:
+        return None
+    with suppress(SluiceError, BotoCoreError, ClientError):
+        if DynamoTargets(api).identity(found["name"]) == table_id:
+            return CheckpointStore(DynamoTable(found["name"], api)).consumer()
+    return None
 
 
 def changed(store: CheckpointStore, identity: str, owner: Owner, output: Output) -> tuple[ConsumerRow, ConsumerRow]:
@@ -66,18 +84,18 @@ def changed(store: CheckpointStore, identity: str, owner: Owner, output: Output)
     return seen, hand_over(store, LeaseRequest(LEASE_MILLIS, f"adopt on {socket.gethostname()}", now, owner=owner), watcher)
 
 
-def _report(table: str, before: ConsumerRow, after: ConsumerRow, output: Output) -> None:
-    message = f"table {table} {_said(before, after)}"
+def _report(table: str, before: ConsumerRow, after: ConsumerRow, again: int | None, output: Output) -> None:
+    message = f"table {table} {_said(before, after, again)}"
     if output.as_json:
         ids = {"consumerId": after.consumer_id, "formerConsumerId": before.consumer_id}
         owners = {"owner": after.owner, "cluster": after.cluster, "formerOwner": before.owner, "formerCluster": before.cluster}
-        place = {"generation": after.generation, "committed": after.committed}
+        place = {"generation": after.generation, "committed": after.committed, "batchesAgain": again}
         output.document({"reason": "Adopted", "message": message, "changed": before != after, **ids, **owners, **place})
         return
     output.out.print(f"[green]Adopted[/] {escape(message)}", soft_wrap=True)
 
 
-def _said(before: ConsumerRow, after: ConsumerRow) -> str:
+def _said(before: ConsumerRow, after: ConsumerRow, again: int | None) -> str:
     owner = f" of {named(after.owner, after.cluster)}" if after.owner else ""
     if before == after:
         return f"is consumer {after.consumer_id}{owner} already; nothing was written"
@@ -85,7 +103,11 @@ def _said(before: ConsumerRow, after: ConsumerRow) -> str:
         whose = owner or (", of the driver that comes first," if before.owner else "")
         return (
             f"is consumer {after.consumer_id}{whose} now, no longer {before.consumer_id}; it continues after batch {after.committed}, "
-            "and what the original read after the copy was made comes again, under the new id"
+            f"and what the original read after the copy was made comes again, under the new id: {_again(again)}"
         )
     former = f", no longer to {named(before.owner, before.cluster)}" if before.owner else ""
     return f"belongs to {named(after.owner or '', after.cluster)} now{former}; consumer {after.consumer_id} continues after batch {after.committed}"
+
+
+def _again(batches: int | None) -> str:
+    return "how many batches is not known, because the original is not there to be asked" if batches is None else counted(batches, "batch")

@@ -13,6 +13,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import LetterFolder, letters, pending_letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.redrives import RedriveLog
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import Item
 
 
@@ -33,7 +34,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
         state = "pending" if name in waiting else _told(logs, letter)
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         record = f"{short(letter.sequence)}/{letter.sub}"
-        cells = (arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", state, letter.cause, name)
+        cells = (arrived, letter.shard, record, str(letter.batch), counted(letter.attempts, "time"), state, letter.cause, name)
         grid.add_row(*(escape(_line(cell)) for cell in cells))
     output.out.print(grid if found else "no dead letters")
     if found:
@@ -71,11 +72,6 @@ def _shown(text: str) -> str:
 
 def _line(text: str) -> str:
     return _shown(text).replace("\n", "\\n")
-
-
-def counted(number: int, what: str = "letter") -> str:
-    """A number of things, in words."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:

@@ -21,7 +21,9 @@ from sluice_checkpoints.formats.reader import Reading
 from sluice_checkpoints.formats.snapshot import SourceTables
 from sluice_checkpoints.migrate.placement import FROM_START
 from sluice_checkpoints.migrate.stream_check import Compared
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import Item
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import PositionCatalog, ShardList
 
@@ -43,12 +45,11 @@ class DiagnoseOptions:
     """The options of the command, as click names them."""
 
     table: str
-    stream: str
+    stream: StreamAddress
     region: str
     format_: str
     initial_position: str | None
     records: bool
-    kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
 
 
@@ -100,7 +101,7 @@ def _begun(reading: Reading, shards: ShardList) -> list[str]:
 
 
 def _sight(options: DiagnoseOptions) -> DiagnosePorts:
-    catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
+    catalog = BotoStreamCatalog(options.stream)
     sources = DynamoSources(client(Endpoint(options.region, options.dynamodb_endpoint)))
     return DiagnosePorts(sources, catalog, BotoOldestRecords(catalog) if options.records else None)
 
@@ -124,7 +125,7 @@ def _print(output: Output, found: Item, findings: tuple[Finding, ...]) -> None:
     doubt = "[yellow]losses are suspected[/]" if found["suspected"] else "[green]no loss was found[/]"
     state = "[red]records are or will be lost[/]" if found["loss"] else doubt
     counts = "".join(f" · {found['counts'][severity]} {TITLES[severity]}" for severity in Severity if found["counts"][severity])
-    about = f"{found['format']}, {found['rows']} rows of shards, {found['shards']} shards in the stream"
+    about = f"{found['format']}, {counted(found['rows'], 'row')} of shards, {counted(found['shards'], 'shard')} in the stream"
     output.out.print(f"[bold]{escape(found['table'])}[/] ({about}): {state}{counts}", soft_wrap=True)
     for severity, group in groupby(findings, key=lambda finding: finding.severity):
         output.out.print(_grid(severity, list(group)))

@@ -20,6 +20,7 @@ from sluice_checkpoints.export.plan import KEPT, WRITTEN, ExportPlan, as_documen
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.passed_records import BotoPassedRecords
 
@@ -31,11 +32,10 @@ class ExportOptions:
     format_: str
     table: str
     to: str
-    stream: str
+    stream: StreamAddress
     region: str
     quiet_seconds: float | None
     lease_seconds: float
-    kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
     dry_run: bool
 
@@ -54,7 +54,7 @@ def run(options: ExportOptions, output: Output) -> None:
 
 def _ports(options: ExportOptions, output: Output) -> ExportPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
-    catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
+    catalog = BotoStreamCatalog(options.stream)
     return ExportPorts(
         store=CheckpointStore(own_table(options.table, api)),
         catalog=catalog,

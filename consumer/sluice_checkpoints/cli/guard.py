@@ -14,8 +14,9 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
+from sluice_checkpoints.aws.retry import NETWORK, NO_ANSWER, Again
 from sluice_checkpoints.cli import report
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 
 CREDENTIALS = "look at the credentials and at this machine's clock"
 # Errors that DynamoDB repeats for the same call until a person acts.
@@ -51,7 +52,7 @@ def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bo
     try:
         command()
     except (SluiceError, BotoCoreError, ClientError) as error:
-        named = _refused(error) or error
+        named = _refused(error) or _unanswered(error) or error
         code = named.exit_code if isinstance(named, SluiceError) else 1
         output.failed(named, code, terminal=terminal)
         return code
@@ -63,6 +64,13 @@ def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bo
         output.failed(error, 1, terminal=terminal)
         return 1
     return 0
+
+
+def _unanswered(error: Exception) -> ServiceUnavailable | None:
+    """The same with what to check, where nobody answered at all; None: a service did, or it is another error."""
+    if isinstance(error, ServiceUnavailable) and isinstance(error.__cause__, Again) and error.__cause__.cause == NO_ANSWER:
+        return ServiceUnavailable(f"{error}; check --region, the endpoint that you gave, if any, and this machine's {NETWORK}")
+    return None
 
 
 def _refused(error: Exception) -> Refused | None:

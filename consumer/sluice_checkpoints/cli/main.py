@@ -15,8 +15,10 @@ from sluice_checkpoints.cli import export as cli_export
 from sluice_checkpoints.cli import migrate as cli_migrate
 from sluice_checkpoints.cli import options as cli_options
 from sluice_checkpoints.cli import report
+from sluice_checkpoints.cli import reset as cli_reset
 from sluice_checkpoints.cli import show as cli_show
 from sluice_checkpoints.cli.guard import guarded
+from sluice_checkpoints.cli.stream_options import stream_options
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.letters.folder import folder
@@ -62,7 +64,7 @@ def main() -> None:
 
 @main.command()
 @click.option("--source", required=True, metavar="TABLE", help="Table of the other system. It is only read.")
-@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of both tables.")
+@stream_options("Kinesis stream of both tables.")
 @click.option("--target", required=True, metavar="TABLE", help="Table of Sluice. It is created if it does not exist, and never deleted.")
 @click.option(
     "--format",
@@ -104,7 +106,8 @@ def main() -> None:
     metavar="SHARD=PLACE",
     help="Start SHARD at PLACE, whatever its row says. PLACE is trim-horizon, END, or the sequence number of the last record read. Repeatable.",
 )
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
+@click.option("--tag", multiple=True, callback=cli_options.parse_tags, metavar="NAME=VALUE", help="Tag of the target, if it is created. Repeatable.")
+@click.option("--kms-key", metavar="ARN", help="KMS key that encrypts the target, if it is created.  [default: DynamoDB's own key]")
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -155,7 +158,7 @@ def adopt(**options: Any) -> None:
 
 @main.command()
 @click.option("--table", required=True, help="Checkpoint table of any system that can be migrated, or of Sluice.")
-@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of the table.")
+@stream_options("Kinesis stream of the table.")
 @click.option(
     "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="System that wrote the table."
 )
@@ -167,12 +170,11 @@ def adopt(**options: Any) -> None:
 @click.option(
     "--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record, to find checkpoints that retention has passed."
 )
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
 @_shared
 def diagnose(**options: Any) -> None:
     """Diagnose a checkpoint table of Sluice or of another system. Nothing is written.
 
-    Exit codes: 0 no loss is certain, whatever the warnings · 1 records are or will be lost ·
+    Exit codes: 0 no finding proves a loss, whatever the warnings · 1 records are or will be lost ·
     65 no such table or stream, or an unknown format.
     """
     output = report.Output(as_json=options.pop("as_json"))
@@ -185,10 +187,9 @@ def diagnose(**options: Any) -> None:
 @click.option(
     "--to", required=True, metavar="TABLE", help="Table of the other system, usually the one that was migrated. It is created if it does not exist."
 )
-@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of both tables.")
+@stream_options("Kinesis stream of both tables.")
 @click.option("--quiet-seconds", type=cli_options.Seconds(0), help="Time during which TO must not change.  [default: depends on the format; kcl 60]")
 @click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease duration on TABLE while this program works.")
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan, shard by shard, and write nothing. With --quiet-seconds, also check that nothing writes to TO."
 )
@@ -200,6 +201,60 @@ def export(**options: Any) -> None:
     """
     output = report.Output(as_json=options.pop("as_json"))
     sys.exit(guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
+
+
+@main.command()
+@click.option("--table", required=True, help="Checkpoint table of Sluice. Its consumer must be suspended.")
+@stream_options("Kinesis stream of the table.")
+@click.option(
+    "--to",
+    callback=cli_reset.parse_target,
+    metavar="POSITION",
+    help="Position from which records are delivered: trimHorizon, latest, or a time such as 2026-11-27T10:00:00Z.",
+)
+@click.option(
+    "--to-batch",
+    type=click.IntRange(1),
+    metavar="N",
+    help="First batch of a version, as `show` lists it: positions as they were in front of batch N.",
+)
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    help="File with a position for each shard: what `show --json` prints, edited. It is refused if positions have moved since.",
+)
+@click.option("--id", "id_", metavar="ID", help="Name of this reset. Each id is carried out once; run the command again with it after a failure.")
+@click.option(
+    "--shard",
+    multiple=True,
+    callback=cli_options.parse_shards,
+    metavar="SHARD",
+    help="Move this shard only. Repeatable. Shards that follow it in the stream must be named as well.  [default: all shards]",
+)
+@click.option(
+    "--give-up-batch",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Count the open batch N as processed. If a batch is open, nothing is moved without this option.",
+)
+@click.option("--accept-expired", is_flag=True, help="Begin at the oldest record if the time in --to lies before it.")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease duration on TABLE while this program works.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, shard by shard, and write nothing.")
+@click.option("--yes", is_flag=True, help="Carry the plan out.")
+@_shared
+def reset(**options: Any) -> None:
+    """Move the positions of a consumer: read records again, or pass over some. Records that come again have new batch numbers.
+
+    Give one of --to, --to-batch and --from-file, and either --dry-run or --yes.
+    """
+    output = report.Output(as_json=options.pop("as_json"))
+    if sum(options[target] is not None for target in ("to", "to_batch", "from_file")) != 1:
+        raise click.UsageError("Give one of '--to', '--to-batch' and '--from-file'.")
+    if options["from_file"] and options["shard"]:
+        raise click.UsageError("Option '--shard' is not for '--from-file': edit the shards that are to be moved.")
+    if options["dry_run"] == options["yes"]:
+        raise click.UsageError("Give either '--dry-run' or '--yes'.")
+    sys.exit(guarded(output, lambda: cli_reset.run(cli_reset.ResetOptions(**options), output)))
 
 
 @main.group("dead-letters")

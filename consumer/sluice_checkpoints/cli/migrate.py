@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.cli.report import LoggedProgress, Output
-from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.create import DynamoTargets, TableSettings
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.position import Position
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 SIGTERM_EXIT = 143
@@ -26,7 +27,7 @@ class MigrateOptions:
     """The options of the command, as click names them; `timestamp` is in epoch milliseconds, the rest as in `MigrationRequest`."""
 
     source: str
-    stream: str
+    stream: StreamAddress
     target: str
     region: str
     format_: str
@@ -34,11 +35,12 @@ class MigrateOptions:
     quiet_seconds: float | None
     lease_seconds: float
     timestamp: int | None
-    kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
     dry_run: bool
     ignore_attribute: tuple[str, ...] = ()
     place: Mapping[str, Position] = field(default_factory=dict)
+    tag: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
 
 
 def run(options: MigrateOptions, output: Output) -> None:
@@ -70,7 +72,7 @@ def _ports(options: MigrateOptions, output: Output) -> MigrationPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     return MigrationPorts(
         sources=DynamoSources(api, PATIENCE),
-        catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint, PATIENCE),
-        targets=DynamoTargets(api, PATIENCE),
+        catalog=BotoStreamCatalog(options.stream, PATIENCE),
+        targets=DynamoTargets(api, PATIENCE, settings=TableSettings(options.tag, options.kms_key)),
         progress=LoggedProgress(output.log),
     )

@@ -32,14 +32,14 @@ class Seconds(click.FloatRange):
         """See `click.ParamType.convert`."""
         seconds = super().convert(value, param, ctx)
         if math.isnan(seconds):
-            self.fail(f"{value!r} is no number of seconds", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return seconds
 
 
 def parse_region(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     """A region that can be part of a host name."""
     if not REGION.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no AWS region, such as eu-west-1")
+        raise click.BadParameter(f"must be an AWS region, such as eu-west-1, not {value!r}")
     return value
 
 
@@ -47,7 +47,7 @@ def parse_url(_context: click.Context, _parameter: click.Parameter, value: str |
     """The address of a service, with its scheme."""
     if value is None or _is_address(value):
         return value
-    raise click.BadParameter(f"{value!r} is no address of a service, such as http://localhost:8000")
+    raise click.BadParameter(f"{value!r} is not an address of a service, such as http://localhost:8000")
 
 
 def _is_address(value: str) -> bool:
@@ -70,7 +70,7 @@ def parse_cluster(_context: click.Context, _parameter: click.Parameter, value: s
     """The uid of a cluster, or its name."""
     if value is None or CLUSTER.fullmatch(value):
         return value
-    raise click.BadParameter(f"{value!r} is no uid and no clusterName of a cluster")
+    raise click.BadParameter(f"{value!r} is neither the uid nor the clusterName of a cluster")
 
 
 def parse_names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -78,6 +78,17 @@ def parse_names(_context: click.Context, _parameter: click.Parameter, values: tu
     if any(not value.strip() for value in values):
         raise click.BadParameter("the name of an attribute is empty")
     return values
+
+
+def parse_tags(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Names and values of tags, each name once."""
+    found: dict[str, str] = {}
+    for each in values:
+        name, sign, value = each.partition("=")
+        if not (name and sign) or name in found:
+            raise click.BadParameter(f"{each!r} is not NAME=VALUE, or names a tag twice; write for example team=orders")
+        found[name] = value
+    return found
 
 
 def parse_places(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Position]:
@@ -93,6 +104,13 @@ def parse_places(_context: click.Context, _parameter: click.Parameter, values: t
     return found
 
 
+def parse_shards(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Ids of shards."""
+    if strange := [value for value in values if not SHARD_ID.fullmatch(value)]:
+        raise click.BadParameter(f"{strange[0]!r} is not the id of a shard, such as shardId-000000000003")
+    return values
+
+
 def parse_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
     """ISO 8601 with a zone, as epoch milliseconds."""
     if value is None:
@@ -100,7 +118,7 @@ def parse_time(_context: click.Context, _parameter: click.Parameter, value: str 
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no time in ISO 8601: {error}") from error
+        raise click.BadParameter(f"{value!r} is not a time in ISO 8601: {error}") from error
     if moment.tzinfo is None:
         raise click.BadParameter(f"{value!r} has no zone; write {moment.isoformat()}Z for UTC")
     millis = round(moment.timestamp() * 1000)

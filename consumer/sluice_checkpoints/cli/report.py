@@ -26,8 +26,8 @@ HEAD, TAIL = 8, 10  # digits of a sequence number that people are shown
 
 def _console(stream: LastingStream) -> Console:
     file = cast(IO[str], stream)
-    console = Console(file=file, highlight=False)
-    return console if console.is_terminal else Console(file=file, highlight=False, width=WIDTH)
+    console = Console(file=file, emoji=False, highlight=False)
+    return console if console.is_terminal else Console(file=file, emoji=False, highlight=False, width=WIDTH)
 
 
 def short(text: str) -> str:

@@ -20,7 +20,7 @@ def own_table(name: str, api: Api) -> OwnTable:
     check_table("table", name)
     keys = DynamoSources(api).key_schema(name)
     if keys is None:
-        raise Refused(f"there is no table {name}")
+        raise Refused(f"there is no table {name}; check its name and the region")
     if keys != KEY:
         schema = ", ".join(map(str, keys))
         raise Refused(f"table {name} has the key schema ({schema}), not (id HASH S): it is another system's; name a table of Sluice")

@@ -49,13 +49,13 @@ class BotoOldestRecords:
         except StreamNotFound:  # the stream was just described: the shard expired since it was listed
             return None
         except Refused as refused:
-            raise Refused(f"{refused}; --no-records does without it") from refused
+            raise type(refused)(f"{refused}; --no-records does without it") from refused
 
     def _walk(self, shard_id: str) -> str | None:
-        ask = {"StreamName": self._catalog.name, "ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
+        ask = self._catalog.address.stream | {"ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
         iterator = self._catalog.call("GetShardIterator", "get_shard_iterator", ask)["ShardIterator"]
         for _ in range(CALLS):
-            reply = self._catalog.call("GetRecords", "get_records", {"ShardIterator": iterator, "Limit": 1})
+            reply = self._catalog.call("GetRecords", "get_records", {"ShardIterator": iterator, "Limit": 1} | self._catalog.address.stream_arn)
             if reply["Records"]:
                 return str(reply["Records"][0]["SequenceNumber"])
             iterator = reply.get("NextShardIterator")

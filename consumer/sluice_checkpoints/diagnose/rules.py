@@ -12,16 +12,17 @@ from sluice_checkpoints.diagnose.model import LATEST, Finding, Observation, Seve
 from sluice_checkpoints.formats.attributes import SHARD_ID, UnknownAttribute
 from sluice_checkpoints.formats.reader import OtherStream, Problem, SourceShard
 from sluice_checkpoints.migrate.placement import FROM_START, problem_with
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END
 from sluice_checkpoints.stream.model import Shard
 
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 
 ANOTHER_STREAM = (
-    "name the stream the table is of; if it was deleted and made again, give its consumer a new table: no position in this one means anything"
+    "name the stream the table is of; if it was deleted and created again, give its consumer a new table: no position in this one means anything"
 )
 HASH_KEYS = 2**128
-MIGRATE = "migrate: Sluice reads it from its beginning (say --unstarted trim-horizon)"
+MIGRATE = "migrate: Sluice reads it from its beginning (give --unstarted trim-horizon)"
 WAITING = (
     "A shard that followed it says AT_TIMESTAMP, so KCL did not delete it as finished, and does not read it. What it holds after that time is lost, "
     "unless it was closed before"
@@ -29,7 +30,7 @@ WAITING = (
 AT_THAT_TIME = "migrate with --timestamp: Sluice reads what it holds after that time"
 PINNED = "migrate with --unstarted trim-horizon (all that is still there) or now (from this moment on, pinned to the time)"
 GONE = "nothing brings them back from Kinesis; look for them where they came from"
-IF_FROM_START = "; if it is configured to start at the beginning, say --initial-position trim-horizon"
+IF_FROM_START = "; if it is configured to start at the beginning, give --initial-position trim-horizon"
 
 
 def diagnose(observed: Observation) -> tuple[Finding, ...]:
@@ -84,7 +85,7 @@ def _way_on(problem: Problem) -> str:
     if isinstance(problem.why, UnknownAttribute):
         return ". If it does not: " + " ".join(f"--ignore-attribute '{name}'" for name in problem.why.names)
     shards = SHARD_ID.findall(problem.row or "")
-    return f". To say yourself where this shard starts: --place {shards[-1]}=trim-horizon (or =END, or =SEQUENCE)" if shards else ""
+    return f". To set yourself where this shard starts, give --place {shards[-1]}=trim-horizon (or =END, or =SEQUENCE)" if shards else ""
 
 
 def _table_notes(observed: Observation) -> Iterator[Finding]:
@@ -104,9 +105,8 @@ def _interrupted(observed: Observation) -> Iterator[Finding]:
         "nifi": ("was created again", "copies the half-made one over it once more and deletes that; before NiFi 2.10.0 it deletes without a copy"),
     }[stopped.main]
     state = "is complete" if stopped.complete else "is not complete"
-    text = (
-        f"NiFi's own migration was interrupted: the main table {main}, {stopped.half} {state} and holds {stopped.held} positions; NiFi's next start "
-    )
+    held = f"{stopped.half} {state} and holds {counted(stopped.held, 'position')}"
+    text = f"NiFi's own migration was interrupted: the main table {main}, {held}; NiFi's next start "
     risked = stopped.not_there if stopped.main == "kcl" else stopped.only_there
     stand = "are in the KCL table alone" if stopped.main == "kcl" else f"are in {stopped.half} alone, the only copy"
     advice = "do not start NiFi; migrate now: both tables are read, and the higher position counts"

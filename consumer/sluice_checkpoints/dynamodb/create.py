@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -31,6 +31,26 @@ INVALID = frozenset({"ValidationException", "ValidationError"})
 # What a machine says that still knows an earlier table of the name, with another key. Of other requests it says nothing of the kind.
 OF_THE_TABLE = re.compile(r"\b(key|keys|schema|table)\b", re.IGNORECASE)
 PITR_LATER = "ContinuousBackupsUnavailableException"
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What a table is made with; nothing of it changes a table that is there.
+
+    Attributes:
+        tags: by name.
+        kms_key: ARN of the customer's key that encrypts it; None: DynamoDB's own key.
+    """
+
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
+
+    @property
+    def request(self) -> Wire:
+        """Their part of a CreateTable."""
+        tags = [{"Key": name, "Value": value} for name, value in sorted(self.tags.items())]
+        encrypted = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": self.kms_key}
+        return ({"Tags": tags} if tags else {}) | ({"SSESpecification": encrypted} if self.kms_key else {})
 
 
 class FreshApi:
@@ -68,8 +88,8 @@ def _unknown_here(said: Mapping[str, Any]) -> bool:
 class DynamoTargets:
     """`Targets` over a DynamoDB client. `patience` gives clock and sleep; its limit is for single calls; `key` is another than ours for an export."""
 
-    def __init__(self, api: Api, patience: Patience | None = None, key: KeySchema = KEY) -> None:
-        self._api, self._patience, self._key = api, patience or Patience(), key
+    def __init__(self, api: Api, patience: Patience | None = None, key: KeySchema = KEY, settings: TableSettings | None = None) -> None:
+        self._api, self._patience, self._key, self._settings = api, patience or Patience(), key, settings or TableSettings()
 
     def find(self, name: str) -> DynamoTable | None:
         """See `Targets.find`. One that is still being made holds nothing, so it does not exist yet."""
@@ -120,6 +140,7 @@ class DynamoTargets:
             "KeySchema": [{"AttributeName": key.name, "KeyType": key.kind} for key in self._key],
             "BillingMode": "PAY_PER_REQUEST",
             "DeletionProtectionEnabled": True,
+            **self._settings.request,
         }
         try:
             self._call("CreateTable", name, lambda: self._api.create_table(**request))
@@ -177,7 +198,9 @@ def usable(table: Wire, key: KeySchema = KEY) -> Wire:
     name, found = table["TableName"], key_schema(table)
     if found != key:
         wanted = ", ".join(map(str, key))
-        raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table")
+        raise Refused(
+            f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table. Name another one"
+        )
     if table["TableStatus"] == "DELETING":
         raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")
     return dict(table)

@@ -17,6 +17,7 @@ from sluice_checkpoints.aws.connections import TimeLimits
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signed_http import Service, ServiceReply, SignedHttp, connect, refusal
 from sluice_checkpoints.dynamodb.table import CONNECTIONS, Endpoint
+from sluice_checkpoints.plurals import counted
 
 DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
 CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -83,7 +84,7 @@ def _content(operation: str, reply: ServiceReply) -> Values:
         return content
     if reply.status != 200:
         return {}
-    raise Again(f"the reply to {operation} is not whole: {len(reply.data)} bytes", cause="BadReply")
+    raise Again(f"the reply to {operation} is not whole: {counted(len(reply.data), 'byte')}", cause="BadReply")
 
 
 def _whole(reply: ServiceReply) -> bool:

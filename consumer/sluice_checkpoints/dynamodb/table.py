@@ -45,8 +45,8 @@ TRANSIENT = frozenset({
     "TransactionConflictException",
     "TransactionInProgressException",
 })  # fmt: skip
-# The same inside the reasons of a cancelled transaction (API reference, TransactWriteItems).
-TRANSIENT_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+# The same inside the reasons of a cancelled transaction (API reference, TransactWriteItems). If it has several, the first one here is its cause.
+TRANSIENT_REASONS = ("ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict")
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,17 @@ def transient(error: ClientError) -> bool:
     """Whether the service's answer only means "not now"."""
     code = error.response["Error"]["Code"]
     if code == CANCELLED:
-        codes = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])}
-        return "ConditionalCheckFailed" not in codes and bool(codes & TRANSIENT_REASONS)
+        return cause(error) != CANCELLED
     return code in TRANSIENT or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
+
+
+def cause(error: ClientError) -> str:
+    """The error code; of a cancelled transaction that may be made again, the reason in it: throttling comes before a conflict."""
+    code = str(error.response["Error"]["Code"])
+    if code != CANCELLED:
+        return code
+    codes = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])}
+    return code if "ConditionalCheckFailed" in codes else next((each for each in TRANSIENT_REASONS if each in codes), code)
 
 
 def attempt(call: Callable[[], Any]) -> Any:
@@ -114,7 +122,7 @@ def _named(error: Exception) -> Exception | None:
         return None
     code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
     if transient(error):
-        return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=code)
+        return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=cause(error))
     if code in {"AccessDeniedException", "UnrecognizedClientException"}:
         kind = AccessDenied if code == "AccessDeniedException" else Refused  # the other one: nobody knows whose credentials these are
         return kind(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
@@ -140,7 +148,7 @@ class DynamoTable:
             if code in {CONDITION_FAILED, CANCELLED}:
                 raise
             if code == "ResourceNotFoundException":
-                raise Refused(f"there is no table {self._name}") from error
+                raise Refused(f"there is no table {self._name}; check its name and the region") from error
             raise self._unknown(what, error) from error
 
     def _unknown(self, what: str, error: ClientError) -> SluiceError:

@@ -22,7 +22,8 @@ from sluice_checkpoints.formats.writer import FormatWriter
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
-from sluice_checkpoints.protocol.rows import ACTIVE, EXPORTED, ConsumerRow
+from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.protocol.rows import ACTIVE, EXPORTED, RESETTING, ConsumerRow
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 PLANNED = "PLANNED"
@@ -67,7 +68,7 @@ class Exporter:
         check_table("table", ports.store.table.name)
         check_table("to", request.to)
         if request.to == ports.store.table.name:
-            raise Refused(f"--to {request.to} is Sluice's own table")
+            raise Refused(f"--to {request.to} is Sluice's own table; name the table of the system that gets the stream back")
 
     def dry_run(self) -> ExportResult:
         """The plan, as it would be now. Checks that the other table is unchanged if a quiet period was asked for. Writes nothing.
@@ -82,13 +83,13 @@ class Exporter:
             self._ports.progress.waiting(self._request.quiet_seconds, "the other table must not move")
             self._ports.sleep(self._request.quiet_seconds)
             self._same(survey.seen, self._look())
-        return ExportResult(PLANNED, f"{len(survey.plan.entries)} shards; nothing was written", survey.plan, survey.plan.warnings)
+        return ExportResult(PLANNED, f"{counted(len(survey.plan.entries), 'shard')}; nothing was written", survey.plan, survey.plan.warnings)
 
     def run(self) -> ExportResult:
         """All steps.
 
         Raises:
-            Refused: Sluice's table, the stream or the other table is not what it must be, or a position cannot be said; nothing was written.
+            Refused: a table or the stream is not what it must be, or the other format cannot store a position; nothing was written.
             LeaseHeld: the consumer runs.
             SourceActive: the other table moved; no row of it was lowered. Run it again.
             ServiceUnavailable: no answer in time; run it again.
@@ -99,12 +100,18 @@ class Exporter:
         at = datetime.fromtimestamp(survey.now_millis / 1000, UTC).isoformat()
         self._ports.progress.step("taking the consumer's lease")
         with holding(self._ports, self._request.lease_millis, at) as held:
+            self._done_before()  # a reset that held the lease until now may have died half-way
             warnings, made = self._export(held, survey)
-        return ExportResult(EXPORTED, f"{len(made.entries)} shards given back to {self._request.to}", made, (*warnings, *made.warnings))
+        return ExportResult(EXPORTED, f"{counted(len(made.entries), 'shard')} given back to {self._request.to}", made, (*warnings, *made.warnings))
 
     def _done_before(self) -> ExportResult | None:
-        """The result if this very export is done; refuses a table that was exported to another."""
+        """The result if this very export is done; refuses a table that was exported to another, or whose positions are being moved."""
         row = self._ports.store.consumer()
+        if row is not None and row.state == RESETTING:
+            raise Refused(
+                f"table {self._ports.store.table.name}: the reset {row.reset} is not complete; run `sluice reset` with this id once more, "
+                "or start its consumer once"
+            )
         if row is None or row.state == ACTIVE:
             return None
         if row.exported_to != self._request.to:
@@ -120,7 +127,7 @@ class Exporter:
         stream = self._ports.catalog.describe()
         self._identify(self._ports.store.consumer(), stream)
         if stream.status not in READABLE:
-            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
         seen = self._look()
         made, now_millis = self._plan(stream, seen)
         return ExportSurvey(stream, seen, made, now_millis)
@@ -128,7 +135,9 @@ class Exporter:
     def _identify(self, row: ConsumerRow | None, stream: StreamIdentity) -> None:
         table = self._ports.store.table.name
         if row is None:
-            raise Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
+            raise Refused(
+                f"table {table} has no consumer row: its bootstrap or migration is not complete; run `sluice migrate` again, or its consumer"
+            )
         if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
             raise Refused(f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not {stream.arn} ({stream.created_millis})")
         if not row.bootstrapped:
@@ -216,7 +225,7 @@ class Exporter:
         return (), later
 
     def _write(self, held: HeldLease, made: ExportPlan) -> None:
-        self._ports.progress.step(f"writing {len(made.changes)} rows")
+        self._ports.progress.step(f"writing {counted(len(made.changes), 'row')}")
         written = 0
         for changes in in_transactions(made.changes):
             held.alive()

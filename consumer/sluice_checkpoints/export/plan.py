@@ -37,7 +37,7 @@ class SluiceSide:
     passed: frozenset[ShardPlace] = frozenset()
 
     def inside(self, shards: ShardList) -> list[ShardPlace]:
-        """The records that a shard stands inside of."""
+        """The records that a shard is inside of."""
         stands = ((shard.id, self.rows[shard.id].committed_position(self.committed)) for shard in shards.shards if shard.id in self.rows)
         return [(i, position.sequence) for i, position in stands if position.sequence and position.sub is not None]
 
@@ -58,7 +58,7 @@ class Expressible:
 
     Attributes:
         committed: the position of the shard in Sluice's table.
-        position: what the format can say of that; None: it has no word for a shard that was not started.
+        position: what the format can store of that; None: it has no value for a shard that was not started.
         why: for people.
         last: of a finished shard, the number from which nothing is left to read; None: not known, or not wanted.
         warnings: what a person should look at.
@@ -127,7 +127,7 @@ def plan(sluice: SluiceSide, target: TargetSide, stream: StreamIdentity, shards:
     """The plan.
 
     Raises:
-        Refused: a row of the other table cannot be of this stream, or a position cannot be said there. All of them are named.
+        Refused: a row of the other table cannot be of this stream, or its format cannot store a position. All of them are named.
     """
     refuse_all(f"table {target.snapshot.table} cannot be written", list(_strange(target, shards)))
     found = _by_shard(target, stream)
@@ -158,7 +158,7 @@ def _by_shard(target: TargetSide, stream: StreamIdentity) -> dict[str, RawItem]:
     return {row[last]["S"]: row for row in rows}
 
 
-# -- what a format can say ---------------------------------------------------------------------------------------------------------
+# -- what a format can store ------------------------------------------------------------------------------------------------------
 
 
 def _expressible(sluice: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible:
@@ -173,7 +173,7 @@ def _expressible(sluice: SluiceSide, shard: Shard, writer: FormatWriter) -> Expr
     if stands == END:
         return _ended(replace(expressible, why="finished"), row, shard, writer)
     if not writer.supports_subsequence and (shard.id, stands.sequence) in sluice.passed and stands.sequence:
-        why, warning = "behind its record: that is no longer in the stream", f"stands inside a record ({stands}) that is no longer in the stream"
+        why, warning = "behind its record: that is no longer in the stream", f"is inside a record ({stands}) that is no longer in the stream"
         expressible = expressible.but(Position.after(stands.sequence), why, warning, again=False)
     return _in_words(expressible, writer)
 

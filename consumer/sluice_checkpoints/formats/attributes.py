@@ -63,7 +63,7 @@ def shard_id(item: RawItem, name: str) -> str:
     """A shard's id that has to be there."""
     found = text(item, name)
     if not SHARD_ID.fullmatch(found):
-        raise Refused(f"{name} {found!r} is no shard id")
+        raise Refused(f"{name} {found!r} is not a shard id")
     return found
 
 
@@ -71,5 +71,5 @@ def shard_ids(item: RawItem, name: str) -> frozenset[str]:
     """A set of shard ids; none where it is missing."""
     ids = frozenset(map(str, item.get(name, {"SS": []})["SS"]))
     if strange := sorted(i for i in ids if not SHARD_ID.fullmatch(i)):
-        raise Refused(f"{name} holds {strange[0]!r}, which is no shard id")
+        raise Refused(f"{name} holds {strange[0]!r}, which is not a shard id")
     return ids

@@ -59,8 +59,8 @@ def _as_written(item: RawItem) -> RawItem:
 def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:
     schemas = _described(tables, table) or _described(tables, table)  # NiFi may just have made the main table again and deleted the other
     if not schemas:
-        hint = f"; kinsumer's is called {table}{CHECKPOINTS}" if tables.key_schema(table + CHECKPOINTS) else ""
-        raise Refused(f"there is no source table {table}{hint}")
+        hint = f"kinsumer's is called {table}{CHECKPOINTS}" if tables.key_schema(table + CHECKPOINTS) else "check its name and the region"
+        raise Refused(f"there is no source table {table}; {hint}")
     return schemas
 
 

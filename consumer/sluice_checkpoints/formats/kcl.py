@@ -164,7 +164,7 @@ def _skip_others(item: RawItem) -> None:
     name = text(item, "leaseKey")
     if kind in OTHER_ENTITIES or (kind is None and name in OTHER_ROWS):
         if "checkpoint" in item:
-            raise Refused(f"entityType {kind or name} is no lease, yet the row has a checkpoint")
+            raise Refused(f"entityType {kind or name} is not a lease, yet the row has a checkpoint")
         raise UnrelatedRow(kind or name)
     if kind not in {None, LEASE}:
         raise Refused(f"unknown entityType {kind!r}")
@@ -172,7 +172,7 @@ def _skip_others(item: RawItem) -> None:
 
 def _lease(item: RawItem, shard: str) -> SourceShard:
     if not SHARD_ID.fullmatch(shard):
-        raise Refused(f"leaseKey {text(item, 'leaseKey')!r} is no shard id")
+        raise Refused(f"leaseKey {text(item, 'leaseKey')!r} is not a shard id")
     if "leaseCounter" not in item:
         raise Refused("attribute leaseCounter is missing")
     count(item, "leaseCounter")
@@ -186,7 +186,7 @@ def _lease(item: RawItem, shard: str) -> SourceShard:
 
 
 def _stored(checkpoint: str, sub: int, attribute: str = "checkpoint") -> StoredPosition:
-    """Digits mean "done up to user record `sub` of that Kinesis record"; for a record that is no aggregate, and where it is missing, `sub` is 0."""
+    """Digits mean "done up to user record `sub` of that Kinesis record"; where it is missing, and for a record that is not an aggregate, it is 0."""
     if checkpoint in SENTINELS:
         return SENTINELS[checkpoint]
     if not SEQUENCE_NUMBER.fullmatch(checkpoint):

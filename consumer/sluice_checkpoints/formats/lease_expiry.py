@@ -47,7 +47,7 @@ def _promises(snapshot: Snapshot) -> Iterator[Promise]:
                 try:
                     yield Promise(table, label, holder, attribute, read(written))
                 except ValueError as error:
-                    raise Refused(f"table {table}, row {label}: {attribute} {written!r} is no time: {error}") from error
+                    raise Refused(f"table {table}, row {label}: {attribute} {written!r} is not a time: {error}") from error
 
 
 def _rfc3339(written: str) -> int:

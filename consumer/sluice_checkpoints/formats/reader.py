@@ -24,7 +24,7 @@ class StoredPosition:
         position: None where the row names no position: it was never started (`LATEST` before the first checkpoint), or waits for a time.
         at_timestamp: it is to start at a time that the table does not hold.
         again: why records after `position` were processed before, where that is known; they will be read again.
-        refused: the row is there, and what it says was refused: it is no proof of anything.
+        refused: the row is there, and what it says was refused: it proves nothing.
     """
 
     text: str
@@ -179,7 +179,7 @@ class SortedRows:
 
 
 def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceShard]) -> SortedRows:
-    """All rows of one table, in the order of their keys; `read` raises `UnrelatedRow` for what is no shard, `Refused` for what it does not know."""
+    """Rows of one table, in the order of their keys; `read` raises `UnrelatedRow` for what is not a shard, `Refused` for what it does not know."""
     shards: list[SourceShard] = []
     skipped: list[str] = []
     problems: list[Problem] = []

@@ -19,7 +19,7 @@ from sluice_checkpoints.protocol.folding import EndedShards, is_late
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.row_checks import check, understood
 from sluice_checkpoints.protocol.row_kinds import KINDS, kind_of
-from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, ENDED_PREFIX, SHARD_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, ENDED_PREFIX, RESETTING, SHARD_PREFIX, ConsumerRow, Item, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 
 KEY = (TableKey("id", "HASH", "S"),)
@@ -64,13 +64,15 @@ def _plain(item: RawItem) -> Item:
 
 def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
     if row is None:
-        yield Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
+        yield Refused(f"table {table} has no consumer row: its bootstrap or migration is not complete; run `sluice migrate` again, or its consumer")
         return
     if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
         yield OtherStream(
             f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not of {stream.arn} (created {stream.created_millis})"
         )
-    if row.state != ACTIVE:
+    if row.state == RESETTING:
+        yield Refused(f"table {table}: the reset {row.reset} is not complete; run `sluice reset` with this id once more, or start its consumer once")
+    elif row.state != ACTIVE:
         yield Refused(f"table {table} is {row.state}: its positions went back to another system, which may have moved on; migrate that one's table")
     if not row.bootstrapped:
         yield Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")

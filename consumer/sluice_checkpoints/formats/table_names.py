@@ -15,7 +15,7 @@ KEYS = (kcl.KEY, nifi.KEY, kinsumer.KEY)  # of the systems that have further tab
 def check_table(option: str, name: str) -> None:
     """Raises `Refused` if no table can have this name."""
     if not TABLE_NAME.fullmatch(name):
-        raise Refused(f"--{option} {name!r} is no table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
+        raise Refused(f"--{option} {name!r} is not a table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
 
 
 def check_target(source: str, target: str) -> None:

@@ -46,7 +46,7 @@ def _shard(item: RawItem) -> SourceShard:
     check_types(item, TYPES)
     timeout = text_or_none(item, "LeaseTimeout")
     if timeout is not None and not TIME.fullmatch(timeout):
-        raise Refused(f"LeaseTimeout {timeout!r} is no time in RFC 3339")
+        raise Refused(f"LeaseTimeout {timeout!r} is not a time in RFC 3339")
     return SourceShard(shard_id(item, "ShardID"), _stored(text_or_none(item, "Checkpoint")), _parents(item), notes=_claim(item))
 
 
@@ -63,7 +63,7 @@ def _stored(checkpoint: str | None) -> StoredPosition:
 def _parents(item: RawItem) -> frozenset[str]:
     parent = text_or_none(item, "ParentShardId")
     if parent is not None and not SHARD_ID.fullmatch(parent):
-        raise Refused(f"ParentShardId {parent!r} is no shard id")
+        raise Refused(f"ParentShardId {parent!r} is not a shard id")
     return frozenset({parent} if parent else ())
 
 

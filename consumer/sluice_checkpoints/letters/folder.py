@@ -48,7 +48,7 @@ class DiskFolder:
             Refused: there is no such folder.
         """
         if not self._root.is_dir():
-            raise Refused(f"--path {self._root}: there is no such folder")
+            raise Refused(f"--path {self._root}: there is no such folder; check the path")
         return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*")) if file.name.endswith(suffixes))
 
     def read(self, name: str) -> str:

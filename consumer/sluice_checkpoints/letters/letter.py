@@ -1,4 +1,4 @@
-"""A dead letter, as value and as JSON (docs/dead-letters.md, "What is in a letter"). Pure."""
+"""A dead letter, as value and as JSON (docs/dead-letters.md, "What is in a dead letter"). Pure."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class DeadLetter:
         try:
             values = json.loads(text)
             if values.get("format") != FORMAT:
-                raise Refused(f"{name}: format {values.get('format')!r} is none that this version knows ({FORMAT})")
+                raise Refused(f"{name}: format {values.get('format')!r} is not known to this version, which knows {FORMAT}; use a newer version")
             return DeadLetter(
                 consumer=values["consumer"],
                 stream=values["stream"],
@@ -131,4 +131,4 @@ class DeadLetter:
                 error=values["error"],
             )
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-            raise Refused(f"{name}: is no dead letter of Sluice ({type(error).__name__}: {error})") from error
+            raise Refused(f"{name}: is not a dead letter of Sluice ({type(error).__name__}: {error})") from error

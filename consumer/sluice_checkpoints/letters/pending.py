@@ -1,4 +1,4 @@
-"""Dead letters of a batch that is not committed: their form, and the names of their files (docs/dead-letters.md, "States of a letter"). Pure.
+"""Dead letters of a batch that is not committed: their form, and the names of their files (docs/dead-letters.md, "States of a dead letter"). Pure.
 
 What one issue of a batch leaves out at once is one text, one line per dead letter, in ASCII. Its suffix is not that of a dead letter, so programs
 that read dead letters skip it.

@@ -119,7 +119,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
         told = json.loads(text)
         known = told["format"] == FORMAT
     except (ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{name}: is no file of a redrive ({type(error).__name__}: {error})") from error
+        raise Refused(f"{name}: is not a file of a redrive ({type(error).__name__}: {error})") from error
     if not known:
-        raise Refused(f"{name}: format {told['format']!r} is none that this version knows ({FORMAT})")
+        raise Refused(f"{name}: format {told['format']!r} is not known to this version, which knows {FORMAT}; use a newer version")
     return dict(told)

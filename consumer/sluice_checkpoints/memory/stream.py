@@ -59,7 +59,7 @@ class MemoryShard:
 
 
 class MemoryStream:
-    """A Kinesis stream with its shards and records. Implements `PositionCatalog`.
+    """A Kinesis stream with its shards and records. Implements `PositionCatalog` and `RecentRecords`.
 
     Attributes:
         now: the service's clock, epoch milliseconds.
@@ -103,6 +103,11 @@ class MemoryStream:
         last = self._next_number if ending is None else int(ending)
         others = (other.numbers for other in self.shards.values() if other is not shard)
         return int(first) <= number <= last and not any(number in numbers for numbers in others)
+
+    def since(self, shard_ids: Iterable[str], millis: int) -> frozenset[str]:
+        """See `RecentRecords.since`."""
+        found = ((i, self.shards.get(i)) for i in shard_ids)
+        return frozenset(i for i, shard in found if shard is not None and shard.from_millis(millis) < len(shard.records))
 
     def put(self, data: bytes, key: str = "key", hash_key: int | None = None) -> tuple[str, str]:
         """Puts a record into the open shard of its hash key; returns (shard id, sequence number)."""

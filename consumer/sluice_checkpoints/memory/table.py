@@ -58,7 +58,7 @@ def _look(item: Item | None, path: Path) -> object:
 
 
 def _same(left: object, right: object) -> bool:
-    """DynamoDB's equality: types count, map order does not; a bool is no number."""
+    """DynamoDB's equality: types count, map order does not; a bool is not a number."""
     if isinstance(left, bool) is not isinstance(right, bool):
         return False
     if isinstance(left, dict) and isinstance(right, dict):

@@ -54,7 +54,7 @@ def _take(store: MigrationStore, wanted: MigrationClaim, ports: MigrationPorts) 
         taken, sent = replace(wanted, row=row), ports.clock()
         won = store.take_claim(seen, taken)
     if not won:
-        raise LeaseHeld("another migrator claimed this table at the same moment")
+        raise LeaseHeld("another migrator claimed this table at the same moment; run this again when it has ended")
     return HeldClaim(store, taken, ports, sent)
 
 
@@ -62,7 +62,7 @@ def _waited_out(store: MigrationStore, seen: MigrationClaim, wanted: MigrationCl
     if not seen.same_as(wanted):
         raise Refused(f"table {store.table.name} is claimed by {seen}; give this migration a target of its own")
     if seen.row.state == COMPLETE:
-        raise LeaseHeld("another migrator completed this table at the same moment")
+        raise LeaseHeld("another migrator completed this table at the same moment; run this again to see its result")
 
     def read() -> Heartbeat:
         row = (store.claim() or seen).row

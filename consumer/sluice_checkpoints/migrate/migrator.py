@@ -25,6 +25,7 @@ from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, Copy, MigrationClaim, MigrationStore, in_transactions
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
 from sluice_checkpoints.migrate.summary import owner, shard_count, summarize, without_effect
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.table import chunks
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
@@ -158,7 +159,7 @@ class Migrator:
     def _survey(self, stream: StreamIdentity) -> MigrationSurvey:
         self._ports.progress.step(f"source table {self._request.source}, stream {stream.name}")
         if stream.status not in READABLE:
-            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
         seen = self._look()
         lease_expiry.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
         shards = self._ports.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
@@ -211,7 +212,7 @@ class Migrator:
         for _ in range(ROUNDS):
             rest = self._at_rest(held, before)
             wanted, stored = self._plan_again(held, survey.stream, rest)
-            self._ports.progress.step(f"writing {len(wanted.shards)} rows")
+            self._ports.progress.step(f"writing {counted(len(wanted.shards), 'row')}")
             self._write(held, wanted, stored, rest.snapshot.digest)
             held.alive()
             before = self._look_again()
@@ -219,7 +220,7 @@ class Migrator:
                 self._finish(held, wanted, survey.stream)
                 return wanted
             self._ports.progress.step("the source moved during the copy; once more")
-        raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies")
+        raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies; stop its consumer, then run this again")
 
     def _at_rest(self, held: HeldClaim, before: SourceSnapshot) -> SourceSnapshot:
         quiet = self._quiet(before)
@@ -242,7 +243,7 @@ class Migrator:
 
     def _same(self, before: SourceSnapshot, later: SourceSnapshot) -> None:
         if changes := before.snapshot.moved(later.snapshot):
-            rest = f"; and {len(changes) - CHANGES_SHOWN} more rows" if len(changes) > CHANGES_SHOWN else ""
+            rest = f"; and {counted(len(changes) - CHANGES_SHOWN, 'more row')}" if len(changes) > CHANGES_SHOWN else ""
             first = "; ".join(changes[:CHANGES_SHOWN])
             raise SourceActive(f"source table {self._request.source} is in use, stop its consumer and run this again: {first}{rest}")
 
@@ -295,4 +296,4 @@ def _check_time(timestamp_millis: int | None, date_millis: int) -> None:
     """Kinesis refuses an iterator at a time to come, and a finished migration cannot be corrected."""
     if timestamp_millis is not None and timestamp_millis > date_millis:
         at, now = (datetime.fromtimestamp(millis / 1000, UTC).isoformat() for millis in (timestamp_millis, date_millis))
-        raise Refused(f"--timestamp {at} has not come: the time of Kinesis is {now}")
+        raise Refused(f"--timestamp {at} has not come: the time of Kinesis is {now}; give an earlier time")

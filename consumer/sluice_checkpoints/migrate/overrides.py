@@ -14,6 +14,7 @@ from sluice_checkpoints.formats.reader import Format, Problem, Reading, SourceSh
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text, problem_with
 from sluice_checkpoints.migrate.stream_check import Compared, row_labels
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
@@ -63,7 +64,7 @@ def _check_attributes(source: SourceScan, ignored: AbstractSet[str]) -> None:
 def _left_out(snapshot: Snapshot, ignored: AbstractSet[str]) -> Iterator[str]:
     for name in sorted(ignored):
         rows = sum(name in item for items in snapshot.tables.values() for item in items)
-        yield f"attribute {name} of {rows} rows was ignored (--ignore-attribute)" if rows else f"--ignore-attribute {name}: no row has it"
+        yield f"attribute {name} of {counted(rows, 'row')} was ignored (--ignore-attribute)" if rows else f"--ignore-attribute {name}: no row has it"
 
 
 def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions: Sequence[Problem], place: Position) -> Reading:

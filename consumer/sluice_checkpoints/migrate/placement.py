@@ -104,7 +104,7 @@ def _stored_place(case: PlacementCase) -> Placement | None:
         "END": "finished",
         "TRIM_HORIZON": "not started, from its beginning",
         "TIMESTAMP": "not started, from the time the source pinned",
-        "AFTER": "where the source stands",
+        "AFTER": "at the source's position",
     }
     again = case.row.stored.again
     return Placement(position, whys[position.at], f"{again}: its records are read again" if again else None, again=bool(again))
@@ -210,7 +210,7 @@ def place_text(position: Position) -> str:
 
 
 def _outside(sequence: int, shard: Shard) -> str | None:
-    """Emulators give closed shards an EndingSequenceNumber below their first one, which is no range and bounds nothing."""
+    """Emulators give closed shards an EndingSequenceNumber below their first one, which is not a range and bounds nothing."""
     low = int(shard.starting_sequence)
     high = int(shard.ending_sequence) if shard.ending_sequence else None
     if sequence < low or (high is not None and low <= high < sequence):

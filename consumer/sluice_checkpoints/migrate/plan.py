@@ -123,7 +123,7 @@ def _judge(cases: Iterable[PlacementCase]) -> tuple[dict[str, Placement], list[s
         if problem := problem_with(case.row, case.shard):
             problems.append(f"row {case.id}: {problem}")
         elif verdict is None:
-            problems.append(f"{case.id} has no row and follows no shard that has one; say --unstarted trim-horizon or --unstarted now")
+            problems.append(f"{case.id} has no row and follows no shard that has one; give --unstarted trim-horizon or --unstarted now")
         else:
             verdicts[case.id] = verdict
     return verdicts, problems

@@ -155,7 +155,7 @@ class MigrationStore:
 
         Raises:
             LeaseHeld: another migrator took the claim.
-            ProtocolViolation: a row is neither as it was read nor as it is wanted: something that is no migrator wrote it.
+            ProtocolViolation: a row is neither as it was read nor as it is wanted: something that is not a migrator wrote it.
         """
         if len(rows) > MEMBERS:
             raise ValueError(f"a transaction has at most {MEMBERS} rows and one check, not {len(rows)}")
@@ -171,7 +171,7 @@ class MigrationStore:
         """A transaction has one answer: if its reply was lost, its second try finds every row as it wrote it."""
         stored = self.table.batch_get([row.key for row in rows])
         if strange := [row.id for row in rows if stored.get(row.key) != row.to_item()]:
-            raise ProtocolViolation(f"rows of {', '.join(strange[:10])} in {self.table.name} were changed by something that is no migrator")
+            raise ProtocolViolation(f"rows of {', '.join(strange[:10])} in {self.table.name} were changed by something that is not a migrator")
 
     def complete(self, claim: MigrationClaim, consumer: ConsumerRow) -> None:
         """The last write: the table is a consumer's from now on. Condition: the claim is held and COPYING; there is no consumer row.
@@ -180,7 +180,7 @@ class MigrationStore:
 
         Raises:
             LeaseHeld: another migrator took the claim.
-            ProtocolViolation: there is a consumer row beside the claim: a program that is no migrator put it.
+            ProtocolViolation: there is a consumer row beside the claim: a program that is not a migrator put it.
         """
         done = Update(
             MIGRATION,
@@ -193,7 +193,7 @@ class MigrationStore:
             return
         if 0 in result.refused:
             raise LeaseHeld(LOST)
-        raise ProtocolViolation(f"table {self.table.name} was made a consumer's by something that is no migrator")
+        raise ProtocolViolation(f"table {self.table.name} was made a consumer's by something that is not a migrator")
 
     def release(self, claim: MigrationClaim) -> bool:
         """Gives the claim back, so that the next migrator need not wait. False: it is another's, or complete."""

@@ -8,6 +8,7 @@ from sluice_checkpoints.formats.detect import AUTO
 from sluice_checkpoints.migrate.plan import MigrationPlan
 from sluice_checkpoints.migrate.ports import MigrationRequest
 from sluice_checkpoints.migrate.store import MigrationClaim
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 
 DIGITS_SHOWN = 12  # of a plan's digest, in messages: enough to know a dry run's plan again
@@ -38,7 +39,7 @@ def summarize(made: MigrationPlan) -> str:
 def shard_count(count: int, risks: Mapping[str, int]) -> str:
     """Also of a migration that was complete before: the Job that ended it may not have reported it."""
     named = [f"{number} {what}" for name, what in RISKS.items() if (number := risks.get(name, 0))]
-    return f"{count} shards" + (f" ({', '.join(named)})" if named else "")
+    return counted(count, "shard") + (f" ({', '.join(named)})" if named else "")
 
 
 def owner(consumer: ConsumerRow | None, claim: MigrationClaim | None) -> str:

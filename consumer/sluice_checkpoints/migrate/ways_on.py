@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sluice_checkpoints.formats.attributes import SHARD_ID, UnknownAttribute
 from sluice_checkpoints.formats.reader import Problem
+from sluice_checkpoints.plurals import counted
 
 PLACES = "=trim-horizon (or =END, or =SEQUENCE, the number of the last record that was read)"
 NAMED = 3  # shards in one line of advice
@@ -30,12 +31,12 @@ def placing(shards: Iterable[str]) -> str:
     options = " ".join(f"--place {i}{PLACES if i == ids[0] else '=…'}" for i in ids[:NAMED])
     rest = f" and so on for {len(ids) - NAMED} more" if len(ids) > NAMED else ""
     told = f"{options}{rest} (in the resource: spec.migrateFrom.places)"
-    return f". To say yourself where a shard starts, run the same command again with {told}" if ids else ""
+    return f". To set yourself where a shard starts, run the same command again with {told}" if ids else ""
 
 
 def if_others_agree(agreeing: int, wrong: Sequence[str]) -> str:
     """For rows that cannot be of the stream, by their shards: `agreeing` is how many others have a possible position."""
     if not agreeing:
         return ". No other row has a position that fits this stream"
-    told = "1 other row has a position that fits" if agreeing == 1 else f"{agreeing} other rows have positions that fit"
-    return f". {told} this stream{placing(wrong)}"
+    fits = "has a position that fits" if agreeing == 1 else "have positions that fit"
+    return f". {counted(agreeing, 'other row')} {fits} this stream{placing(wrong)}"

@@ -209,7 +209,9 @@ class BatchSteps:
             return closed  # only the reply was lost: a bind always leaves its reader
         raise LostRace(f"{row.id} was bound late in batch {batch}, after its jobs had ended")
 
-    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), filled: int | None = None) -> None:
+    def commit(
+        self, epoch: Epoch, batch: int, letters: Sequence[str] = (), filled: int | None = None, facts: Mapping[str, int] | None = None
+    ) -> None:
         """Moves every shard past `batch` with one write, which also makes its pending dead letters final.
 
         Args:
@@ -217,12 +219,14 @@ class BatchSteps:
             batch: its number.
             letters: what the row is to name as final and unpublished, that of earlier batches included. Empty: it names none, and is to name none.
             filled: the last batch up to this one that contained shards; None: not known.
+            facts: for people; see `ConsumerRow.commit_facts`.
 
         Raises:
             Fenced: a later epoch took over. ProtocolViolation: `batch` is not the next one.
         """
         put: dict[Path, object] = {("committed",): batch} | ({("letters",): list(letters)} if letters else {})
         put |= {} if filled is None else {("filled",): filled, ("filledAt",): batch}
+        put |= {("lastCommit",): {"batch": batch, **facts}} if facts else {}
         outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:
             return

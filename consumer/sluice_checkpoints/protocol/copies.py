@@ -42,8 +42,15 @@ def _copy(table: str, row: ConsumerRow, table_id: str) -> Refused:
     return Refused(
         f"checkpoints.table: {table} ({table_id}) is a copy of {row.table_id}, restored or replicated. Its batch numbers would come "
         "again with other records, which a sink may skip. Stop the consumer of the original, then run: "
-        f"python -m sluice_checkpoints adopt --table {table} --region REGION. The consumer continues from the copy's positions"
+        f"sluice adopt --table {table} --region REGION. The consumer continues from the copy's positions"
     )
+
+
+def batches_again(copy: ConsumerRow, original: ConsumerRow | None) -> int | None:
+    """How many batches the original committed after the copy was made: their records come again. None: the original is not there to be asked."""
+    if original is None or original.consumer_id != copy.consumer_id:
+        return None
+    return max(0, original.committed - copy.committed)
 
 
 def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str], owner: Owner = NOBODY) -> tuple[ConsumerRow, ConsumerRow]:
@@ -59,7 +66,7 @@ def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str], owner
         The consumer row before and after; the same row twice if the table was adopted before.
 
     Raises:
-        Refused: it holds no consumer, or is no copy. LeaseHeld: a driver works on it.
+        Refused: it holds no consumer, or is not a copy. LeaseHeld: a driver works on it.
     """
     seen = store.consumer()
     if seen is None:

@@ -14,6 +14,14 @@ from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Cond
 Wire = dict[str, Any]
 
 
+class UnreadableRow(TypeError):
+    """An attribute of this row has a type or a number that a checkpoint table does not use."""
+
+    def __init__(self, key: str, why: Exception) -> None:
+        super().__init__(f"row {key}: {why}")
+        self.key = key
+
+
 def to_wire(value: object) -> Wire:
     """One value with its type tag.
 
@@ -70,12 +78,12 @@ def item_from_wire(item: Mapping[str, Any]) -> Item:
     """A row, or a map, without type tags.
 
     Raises:
-        TypeError: an attribute has a type or a number that this table does not use; a row is named.
+        TypeError: an attribute has a type or a number that this table does not use; of a row it is an `UnreadableRow`.
     """
     try:
         return {name: from_wire(value) for name, value in item.items()}
     except (TypeError, ValueError) as error:
-        raise TypeError(f"row {item['id'].get('S')}: {error}" if "id" in item else str(error)) from error
+        raise (UnreadableRow(item["id"].get("S", ""), error) if "id" in item else TypeError(str(error))) from error
 
 
 class Expressions:

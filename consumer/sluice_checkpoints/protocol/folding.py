@@ -45,12 +45,15 @@ class EndedShards:
         """Reads the stored form.
 
         Raises:
-            TypeError: an id or a note is no text.
+            KeyError: it names no shards. TypeError: an attribute, an id or a note is of another type.
         """
-        ended = EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})), item.get("at", 0))
-        if strange := [value for value in (*ended.shards, *ended.notes.values()) if type(value) is not str]:
+        shards, notes, at = item["shards"], item.get("notes", {}), item.get("at", 0)
+        for name, value, type_ in (("shards", shards, frozenset), ("notes", notes, dict), ("at", at, int)):
+            if type(value) is not type_:
+                raise TypeError(f"attribute {name} is {value!r}")
+        if strange := [value for value in (*shards, *notes.values()) if type(value) is not str]:
             raise TypeError(f"{strange[0]!r} is neither the id of a shard nor a note")
-        return ended
+        return EndedShards(shards, dict(notes), at)
 
     @staticmethod
     def of(rows: Iterable[ShardRow], at: int) -> EndedShards:
@@ -96,7 +99,7 @@ class TableShards:
 
 
 def is_late(row: ShardRow, folded: Container[str]) -> bool:
-    """Whether a row says nothing, for its shard was over when it was put: by a program that stood still in its first start, say.
+    """Whether a row says nothing, for its shard was over when it was put: by a program that was paused in its first start, say.
 
     A row of which a range was bound stands: an older version, which knows no folded shards, gave it to its shard again.
     """
@@ -133,7 +136,7 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
 
 
 def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
-    """Deletes rows of shards that were folded before. One that is gone already is no matter.
+    """Deletes rows of shards that were folded before. One that is gone already is left alone.
 
     Condition: the lease is this epoch's, and every row is at END and as it was read.
 

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, SluiceError
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol import owners
 from sluice_checkpoints.protocol.owners import Owner
-from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow
+from sluice_checkpoints.protocol.rows import ACTIVE, RESETTING, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 
 # A holder is silent by its own clock one lease after its last beat. Clocks run at the same rate within 1 %, and it looks at its own 40 times a lease.
 MARGIN = 1.05
+LOOK_SECONDS = 0.5  # between two looks of a driver that stands by: a read of one row
 
 
 NEW, RELEASED, EXPIRED, FORCED = "new", "released", "expired", "forced"
@@ -43,11 +44,15 @@ class Watcher:
     Attributes:
         clock, sleep: monotonic seconds, and a pause.
         notify: called once with the seconds that the wait will last, if there is one.
+        look_seconds: the longest pause between two looks; by default a twentieth of the promise.
+        ready: returns once a lease can be worked with, or raises. A lease that has moved by then is not taken.
     """
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     notify: Callable[[float], None] = lambda _seconds: None
+    look_seconds: float = float("inf")
+    ready: Callable[[], None] = lambda: None
 
     def wait_out(self, read: Callable[[], Heartbeat]) -> Heartbeat:
         """Returns the heartbeat once it may be taken: released, or unmoved for all of the promise.
@@ -62,7 +67,7 @@ class Watcher:
         start = self.clock()
         self.notify(promise)
         while (left := start + promise - self.clock()) > 0:
-            self.sleep(min(left, max(0.1, promise / 20)))
+            self.sleep(min(left, max(0.1, promise / 20), self.look_seconds))
             now = read()
             if (now.generation, now.counter) != (seen.generation, seen.counter):
                 who = now.holder or "another process"
@@ -78,7 +83,7 @@ class TakenLease:
 
     Attributes:
         row: the row as taken.
-        sent: the watcher's clock before the take was sent: the first heartbeat of this epoch.
+        sent: the watcher's clock before the take was sent: the first heartbeat of this epoch. Of a standby, the last one before its driver has it.
         wait_out_millis: for how long everybody before us may still be working (forced takes only).
         how: what became of the lease before: there was none (`new`), it was `released`, it `expired` while it was watched, or it was `forced`.
     """
@@ -122,13 +127,16 @@ def _read(store: CheckpointStore, claim: LeaseRequest) -> ConsumerRow:
 
 
 def check_state(table: str, row: ConsumerRow) -> None:
-    """Makes sure that a driver may work on the table.
+    """Makes sure that a driver may work on the table. While positions are being moved it may: it completes that first.
 
     Raises:
         Refused: it was exported to another system.
     """
-    if row.state != ACTIVE:
-        raise Refused(f"table {table} is {row.state}: no driver starts on it again; migrate it into a new table")
+    if row.state not in {ACTIVE, RESETTING}:
+        raise Refused(
+            f"table {table} is {row.state}: no driver starts on it again. Migrate into a new table: "
+            "sluice migrate --source TABLE --stream STREAM --target NEW --region REGION"
+        )
 
 
 def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> TakenLease:
@@ -151,6 +159,7 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
         beat = watcher.wait_out(beat_of)
         how = RELEASED if beat.released else EXPIRED if beat.lease_millis else NEW
         seen = replace(seen, generation=beat.generation, counter=beat.counter)
+    watcher.ready()
     wanted = replace(
         _named(seen, claim),
         token=secrets.token_hex(16),
@@ -163,6 +172,30 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
     if taken is None:
         raise LeaseHeld("another epoch took the lease at the same moment")
     return TakenLease(taken, sent, wait_out, how)
+
+
+def stand_by(
+    store: CheckpointStore, claim: Callable[[], LeaseRequest], watcher: Watcher, notify: Callable[[SluiceError], None] = lambda _error: None
+) -> TakenLease:
+    """Takes the consumer's lease, however long its holder lives (docs/protocol.md, "A driver stands by").
+
+    A lease that is held, and a table that does not answer, are no states to work in: the lease is watched again, from a new read.
+
+    Args:
+        store: the table.
+        claim: what is asked for, made for each try: a standby may wait for days.
+        watcher: its `sleep` ends the wait by raising.
+        notify: called with each reason to watch again.
+
+    Raises:
+        Refused: the table was exported to another system, or belongs to another owner.
+    """
+    while True:
+        try:
+            return take_over(store, replace(claim(), force=False), watcher)
+        except (LeaseHeld, ServiceUnavailable) as error:
+            notify(error)
+            watcher.sleep(min(LOOK_SECONDS, watcher.look_seconds))
 
 
 def _named(seen: ConsumerRow, claim: LeaseRequest) -> ConsumerRow:

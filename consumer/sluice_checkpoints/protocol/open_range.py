@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Path, Update, equals
@@ -48,4 +49,4 @@ def rewrite(store: CheckpointStore, epoch: Epoch, change: Change, put: Mapping[P
         raise Fenced(f"generation {found.generation} took over {row.id} from {epoch.generation}")
     if found == wanted:
         return wanted
-    raise ProtocolViolation(f"{row.id} has another range than the one that was looked at: batch {found.batch}, {found.records} records")
+    raise ProtocolViolation(f"{row.id} has another range than the one that was looked at: batch {found.batch}, {counted(found.records, 'record')}")

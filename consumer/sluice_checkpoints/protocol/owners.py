@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.rows import ConsumerRow
 
-ADOPT = "python -m sluice_checkpoints adopt"
+ADOPT = "sluice adopt"
 
 
 @dataclass(frozen=True, slots=True)

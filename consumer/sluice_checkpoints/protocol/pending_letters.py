@@ -58,6 +58,12 @@ def folder_of(store: CheckpointStore, batch: int) -> str | None:
     return str(item["folder"]) if item.get("batch") == batch else None
 
 
+def waits_in(store: CheckpointStore, batch: int) -> str | None:
+    """Where dead letters of records that `process` rejected in a batch wait for its commit, for people; None: nowhere."""
+    rejected = any(name.startswith(f"{batch:012d}-") and name.endswith("-rejected") for name in held(store))
+    return folder_of(store, batch) or (f"row `{LETTERS}` of {store.table.name}" if rejected else None)
+
+
 def hold(store: CheckpointStore, epoch: Epoch, texts: Mapping[str, str]) -> bool:
     """Writes the row `letters` over. Written again it is the same. False: it would be too large, and nothing was written.
 

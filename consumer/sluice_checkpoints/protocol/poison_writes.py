@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import ProtocolViolation
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.open_range import rewrite
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -50,7 +51,7 @@ def exclude(store: CheckpointStore, epoch: Epoch, row: ShardRow, letter: str | N
         Fenced: a later epoch took over. ProtocolViolation: the row has another range, or one of several records.
     """
     if row.records != 1:
-        raise ProtocolViolation(f"{row.id} has {row.records} records in batch {row.batch}: only a record that is alone is excluded")
+        raise ProtocolViolation(f"{row.id} has {counted(row.records, 'record')} in batch {row.batch}: only a record that is alone is excluded")
     wanted = replace(row, first=None, records=0, size=0, excluded=1, letter=letter)
     put: dict[Path, object] = {("excluded",): 1} | ({("letter",): letter} if letter else {})
     return rewrite(store, epoch, (row, wanted), put)

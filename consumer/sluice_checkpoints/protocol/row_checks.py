@@ -1,10 +1,12 @@
 """Checks every row of a Sluice table that is read by name, before anything acts on it.
 
-Any table may have a key named `id`, and anybody may change a row by hand. A driver trusts its table; a program that is given a name does not.
+Any table may have a key named `id`, and anybody may change a row by hand.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -14,6 +16,7 @@ from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Member, Outcome, Table, Transaction, Write
 
 T = TypeVar("T")
+UNREADABLE = (AttributeError, KeyError, ProtocolViolation, TypeError, ValueError)
 
 
 class OwnTable:
@@ -33,7 +36,7 @@ class OwnTable:
         Raises:
             Refused: the row is not one that Sluice writes.
         """
-        item = self._understood(f"row {key}", lambda: self._table.get(key))
+        item = self._understood(key, lambda: self._table.get(key))
         return item and self._checked(item)
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
@@ -55,7 +58,7 @@ class OwnTable:
             Refused: a row holds what cannot be read here.
         """
         rows = self._table.scan()
-        while (item := self._understood("a row", lambda: next(rows, None))) is not None:
+        while (item := self._understood(None, lambda: next(rows, None))) is not None:
             yield item
 
     def write(self, write: Write) -> Outcome:
@@ -71,11 +74,21 @@ class OwnTable:
         return self._table.side_by_side(calls)
 
     def _checked(self, item: Item) -> Item:
-        self._understood(f"row {item['id']}", lambda: check(item))
+        self._understood(str(item["id"]), lambda: check(item))
         return item
 
-    def _understood(self, what: str, read: Callable[[], Item | None]) -> Item | None:
-        return understood(f"table {self.name} belongs to another program, or was changed by hand: {what}", read)
+    def _understood(self, key: str | None, read: Callable[[], Item | None]) -> Item | None:
+        """The result of a read of this row, or of the next one of a scan."""
+        changed = f"table {self.name} belongs to another program, or was changed by hand"
+        try:
+            return understood(f"{changed}: row {key}" if key else changed, read)
+        except Refused as error:
+            found = key or getattr(error.__cause__, "key", None)
+            raise Refused(f"{error}. {self._way_on(found)}" if found else str(error)) from error.__cause__
+
+    def _way_on(self, key: str) -> str:
+        shown = shlex.quote(json.dumps({"id": {"S": key}}))
+        return f"To see the row, run aws dynamodb get-item --table-name {self.name} --key {shown}. Put it back as it was, then try again"
 
 
 def understood(what: str, read: Callable[[], Item | None]) -> Item | None:
@@ -88,7 +101,7 @@ def understood(what: str, read: Callable[[], Item | None]) -> Item | None:
         return read()
     except KeyError as missing:
         raise Refused(f"{what} has no attribute {missing}") from missing
-    except (AttributeError, ProtocolViolation, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise Refused(f"{what}: {error}") from error
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sluice_checkpoints.position import SEQUENCE_NUMBER
 from sluice_checkpoints.protocol.folding import EndedShards
 from sluice_checkpoints.protocol.poison_note import IsolationNote
+from sluice_checkpoints.protocol.reset_writes import Move
 from sluice_checkpoints.protocol.rows import (
     BOOTSTRAP_PREFIX,
     CONSUMER,
@@ -19,12 +20,16 @@ from sluice_checkpoints.protocol.rows import (
     ISOLATION,
     LETTERS,
     MIGRATION,
+    RESET_PREFIX,
     SHARD_PREFIX,
+    VERSION_PREFIX,
+    VERSIONS,
     ConsumerRow,
     Item,
     MigrationRow,
     ShardRow,
 )
+from sluice_checkpoints.protocol.versions import listed
 
 Types = Mapping[str, type]
 POSITION_TYPES: Types = {"at": str, "millis": int, "sequence": str, "sub": int}
@@ -76,7 +81,21 @@ def _shard(item: Item) -> object:
     for child in item.get("children", ()):
         if type(child["id"]) is not str:
             raise TypeError(f"attribute children names {child['id']!r}")
+        if type(child["parents"]) is not frozenset:
+            raise TypeError(f"attribute children says that the parents of {child['id']} are {child['parents']!r}")
     return ShardRow.from_item(item)
+
+
+def _kept(item: Item) -> object:
+    for entry in item["shards"]:
+        _position({name: value for name, value in entry.items() if name not in {"id", "readTo"}})
+        if type(entry["id"]) is not str or type(entry.get("readTo", 0)) is not int:
+            raise TypeError(f"attribute shards has {entry!r}")
+    return item["generation"]
+
+
+def _reset(item: Item) -> object:
+    return [Move.from_map(entry) for entry in item["shards"]]
 
 
 def _position(stored: Mapping[str, Any]) -> None:
@@ -89,11 +108,14 @@ KINDS = (
     RowKind(
         CONSUMER,
         _types(
-            text="consumerId streamArn token state plan holder updatedAt exportedTo tableId owner cluster",
-            number="format streamCreated generation counter leaseMillis committed chunks filled filledAt",
+            text="consumerId streamArn token state plan holder updatedAt exportedTo tableId owner cluster reset lastReset",
+            number="format streamCreated generation counter leaseMillis committed chunks filled filledAt resetAfter",
             flag="bootstrapped released",
             letters=list,
             retention=int,
+            lastCommit=dict,
+            lastBeat=dict,
+            resetBefore=dict,
         ),
         ConsumerRow.from_item,
         comes_first=True,
@@ -112,7 +134,10 @@ KINDS = (
     ),
     RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
     RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
+    RowKind(VERSIONS, _types(list=list), listed),
+    RowKind(VERSION_PREFIX, _types(number="generation", shards=list), _kept),
     RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item, comes_first=True),
+    RowKind(RESET_PREFIX, _types(text="asked", number="committed chunks", shards=list, result=dict), _reset),
     RowKind(ENDED_PREFIX, _types(number="at", shards=frozenset, notes=dict), EndedShards.from_item),
     RowKind(
         SHARD_PREFIX,

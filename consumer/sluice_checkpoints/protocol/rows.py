@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.position import Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 
 Item = dict[str, Any]
 
@@ -20,11 +20,15 @@ CONSUMER = "consumer"
 MIGRATION = "migration"
 ISOLATION = "isolation"
 LETTERS = "letters"
+VERSIONS = "versions"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
 ENDED_PREFIX = "ended/"
+VERSION_PREFIX = "version/"
+RESET_PREFIX = "reset/"
 
 ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
+RESETTING = "RESETTING"  # a plan to move positions is under way: an older version, which does not know it, refuses to begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class ConsumerRow:
     None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
     `filled` is the last batch that contained shards when batch `filled_at` was committed. None: no version that says it has committed yet.
+    `last_commit` and `last_beat` are times for people, and never used to decide: see `commit_facts` and `beat_at`.
+    `reset` is the id of the plan by which positions are being moved, None without one. `last_reset` is the last one that was carried out, and
+    `reset_after` the last batch that was committed then. A Structured Streaming query that is not beyond that batch does not continue.
+    `reset_before` says what came before: see `worked_after`.
     """
 
     consumer_id: str
@@ -80,6 +88,36 @@ class ConsumerRow:
     letters: tuple[str, ...] = ()
     filled: int | None = None
     filled_at: int | None = None
+    last_commit: Mapping[str, int] = field(default_factory=dict)
+    last_beat: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def commit_facts(self) -> Mapping[str, int]:
+        """Of the last committed batch: `at`, `former` (the commit before, if it was the same epoch's), both in epoch milliseconds, and `records`.
+
+        Empty: an older version committed it.
+        """
+        return self.last_commit if self.last_commit.get("batch") == self.committed else {}
+
+    @property
+    def beat_at(self) -> int | None:
+        """When the holder of this generation sent its last heartbeat, epoch milliseconds. None: it has sent none, or does not write the time."""
+        return self.last_beat["at"] if self.last_beat.get("generation") == self.generation else None
+
+    reset: str | None = None
+    last_reset: str | None = None
+    reset_after: int | None = None
+    reset_before: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def worked_after(self) -> frozenset[str | None]:
+        """The last reset after which a batch was committed, as the only element, which is None if there was none.
+
+        Empty: it is not known, for an older version carried out the last reset.
+        """
+        if self.last_reset is None or self.committed > (self.reset_after or 0):
+            return frozenset({self.last_reset})
+        return frozenset({self.reset_before.get("worked")} if self.reset_before.get("of") == self.last_reset else ())
 
     @property
     def last_filled(self) -> int | None:
@@ -115,6 +153,12 @@ class ConsumerRow:
             "cluster": self.cluster,
             "filled": self.filled,
             "filledAt": self.filled_at,
+            "lastCommit": dict(self.last_commit) or None,
+            "lastBeat": dict(self.last_beat) or None,
+            "reset": self.reset,
+            "lastReset": self.last_reset,
+            "resetAfter": self.reset_after,
+            "resetBefore": dict(self.reset_before) or None,
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
@@ -153,6 +197,12 @@ class ConsumerRow:
             cluster=item.get("cluster"),
             filled=item.get("filled"),
             filled_at=item.get("filledAt"),
+            last_commit=dict(item.get("lastCommit", {})),
+            last_beat=dict(item.get("lastBeat", {})),
+            reset=item.get("reset"),
+            last_reset=item.get("lastReset"),
+            reset_after=item.get("resetAfter"),
+            reset_before=dict(item.get("resetBefore", {})),
             letters=tuple(item.get("letters", ())),
         )
 
@@ -168,11 +218,12 @@ class ShardRow:
         start, end: that range is (start, end]; before the first bind both are the starting position.
         first: sequence number of the first Kinesis record in the range; None in an empty one.
         records: user records in the range.
-        read_to: server time up to which the range was read, or, before the first, the parents were; epoch milliseconds; 0 when unknown.
+        read_to: server time up to which the range was read, or, before the first, the parents were; at END the last time at which the shard is known
+            to have been open; epoch milliseconds; 0 when unknown (docs/protocol.md, "Ages").
         parents: ids of the shards this one follows.
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
-        replays: how often somebody registered to emit it again (for metrics only).
+        replays: how often somebody registered to emit it again: so many of `readers` have not bound it.
         size: bytes of the range (for metrics only).
         behind: milliseconds behind the tip when it was read; 0 only at the tip.
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
@@ -213,6 +264,45 @@ class ShardRow:
     def committed_position(self, committed: int) -> Position:
         """The position up to which the shard was processed, when `committed` is the last committed batch."""
         return self.end if self.batch <= committed else self.start
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the last range held nothing when it was bound. What was excluded or given up since leaves its ends as they were."""
+        return self.end == self.start or self.end.millis is not None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a batch had the shard since its row was made or moved."""
+        return self.batch >= self.joins
+
+    @property
+    def was_read(self) -> bool:
+        """Whether a task bound the last range, by its own name: a row that was closed unread has readers, too, if its batch came again.
+
+        Each of those registered (`replays`). Where a task did so twice under one name this says no, and the shard is asked once more.
+        """
+        return len(self.readers) > self.replays
+
+    @property
+    def was_open(self) -> bool:
+        """Whether the shard was open at `read_to`: a task came to the tip and found nothing. After records a closed shard has yet to say its end."""
+        return self.was_read and self.is_empty and not self.behind
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a task saw the record behind the last range: at a limit, or at the end of a run. One on its way leaves an iterator."""
+        return self.was_read and self.behind > 0 and self.iterator is None
+
+    @property
+    def unread(self) -> bool:
+        """Whether nobody has read the shard, and its age is that of its parents."""
+        return self.end == TRIM_HORIZON and not (self.was_read and self.read_to)
+
+    @property
+    def open_at(self) -> int:
+        """A time at which the shard was not closed yet, epoch milliseconds, 0 if none is known: its children's records are newer."""
+        known = self.end == END or not self.batch or self.was_open or self.is_cut
+        return (self.read_to if known else 0) or self.start.millis or 0
 
     def to_item(self) -> Item:
         """The stored form; a set may not be empty, and what is None is left out."""
@@ -328,5 +418,5 @@ class MigrationRow:
 
 
 def earliest_arrival_millis(parents: Iterable[ShardRow]) -> int:
-    """Lower bound for the arrival of a child's records (epoch milliseconds): its parents were read up to there. 0: nothing is known."""
-    return max((parent.read_to or parent.start.millis or 0 for parent in parents), default=0)
+    """Lower bound for the arrival of a child's records (epoch milliseconds): its parents were open then. 0: nothing is known."""
+    return max((parent.open_at for parent in parents), default=0)

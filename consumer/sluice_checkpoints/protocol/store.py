@@ -13,7 +13,6 @@ from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch, Range, Replay, TaskAttempt
 from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.rows import (
-    ACTIVE,
     CONSUMER,
     EXPORTED,
     MIGRATION,
@@ -88,7 +87,7 @@ class CheckpointStore(BatchSteps):
     def take(self, seen: ConsumerRow, wanted: ConsumerRow) -> ConsumerRow | None:
         """Takes the lease from the state `seen`; of `wanted` the token, the promise, the holder, the time and the owner are used.
 
-        Condition: nothing moved since `seen`, its owner neither, and the table is ACTIVE. A lost reply is recognised by the token.
+        Condition: nothing moved since `seen`, its owner and state neither. A lost reply is recognised by the token.
 
         Returns:
             The row as taken, or None: somebody beat, took or exported in between.
@@ -102,7 +101,7 @@ class CheckpointStore(BatchSteps):
         outcome = self.table.write(
             Update(
                 CONSUMER,
-                when=(*equals(generation=seen.generation, counter=seen.counter, state=ACTIVE), *_whose(seen)),
+                when=(*equals(generation=seen.generation, counter=seen.counter, state=seen.state), *_whose(seen)),
                 put={
                     ("generation",): taken.generation,
                     ("counter",): taken.counter,
@@ -116,21 +115,30 @@ class CheckpointStore(BatchSteps):
         mine = outcome.found is not None and outcome.found.get("token") == taken.token
         return taken if outcome.applied or mine else None
 
-    def beat(self, epoch: Epoch, lease_millis: int | None = None) -> bool:
-        """Moves the heartbeat counter; with `lease_millis` it also makes a new promise. False: the lease is another's."""
-        promise: dict[Path, int] = {} if lease_millis is None else {("leaseMillis",): lease_millis}
-        return self.table.write(Update(CONSUMER, _owned(epoch), put=promise, add={"counter": 1})).applied
+    def beat(self, epoch: Epoch, lease_millis: int | None = None, at: int | None = None) -> bool:
+        """Moves the heartbeat counter. False: the lease is another's.
+
+        Args:
+            epoch: whose lease it is.
+            lease_millis: a new promise.
+            at: now, epoch milliseconds, for people.
+        """
+        put: dict[Path, object] = {} if lease_millis is None else {("leaseMillis",): lease_millis}
+        put |= {} if at is None else {("lastBeat",): {"generation": epoch.generation, "at": at}}
+        return self.table.write(Update(CONSUMER, _owned(epoch), put=put, add={"counter": 1})).applied
 
     def release(self, epoch: Epoch) -> bool:
         """Says that this epoch is over and silent, so that the next need not wait. False: the lease is another's."""
         return self.table.write(Update(CONSUMER, _owned(epoch), put={("released",): True})).applied
 
     def export(self, epoch: Epoch, to: str) -> bool:
-        """The end of this table: its positions are in table `to` now, and the lease cannot be taken again (`take` asks for ACTIVE).
+        """The end of this table: its positions are in table `to` now, and the lease cannot be taken again (`lease.check_state`).
 
-        Condition: the lease is this epoch's. Sent twice it says the same, so a lost reply does no harm. False: the lease is another's.
+        Condition: the lease is this epoch's, and no reset is under way. Sent twice it says the same, so a lost reply does no harm.
+        False: it was refused.
         """
-        return self.table.write(Update(CONSUMER, _owned(epoch), put={("state",): EXPORTED, ("exportedTo",): to})).applied
+        when: tuple[Condition, ...] = (*_owned(epoch), Absent(("reset",)))
+        return self.table.write(Update(CONSUMER, when, put={("state",): EXPORTED, ("exportedTo",): to})).applied
 
     # -- which table this is -------------------------------------------------------------------------------------------------------
 

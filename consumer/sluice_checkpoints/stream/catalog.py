@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -14,15 +13,18 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.boto_calls import attempted, passing
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.retry import KINESIS_TRANSIENT, Patience
-from sluice_checkpoints.errors import Refused, ServiceUnavailable
+from sluice_checkpoints.aws.role_sessions import credentials_of
+from sluice_checkpoints.aws.signed_http import service_url
+from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable
+from sluice_checkpoints.stream.address import STREAM_NAME, StreamAddress
 from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity, StreamNotFound
 
 MILLIS_PER_HOUR = 3_600_000
 TIMEOUT_SECONDS = 10
-STREAM_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # Kinesis API reference
 LISTINGS = 5  # whose token expired, one after the other
 THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is asked once
 
@@ -31,28 +33,42 @@ class BotoStreamCatalog:
     """`PositionCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
 
     Attributes:
-        name: the stream's name; region: its region; endpoint: another address than AWS's own, for emulators and private endpoints.
+        address: the stream; calls are made as its role, if it has one.
         patience: how long throttling and failures are retried.
     """
 
-    def __init__(self, name: str, region: str, endpoint: str | None = None, patience: Patience | None = None) -> None:
-        self.name, self.region, self.endpoint = name, region, endpoint
-        self.patience = patience or Patience()
+    def __init__(self, address: StreamAddress, patience: Patience | None = None) -> None:
+        self.address, self.patience = address, patience or Patience()
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.address.name
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_client"}
 
     @cached_property
     def _client(self) -> Any:
-        config = Config(retries={"total_max_attempts": 1}, connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS)
-        return kept_client("kinesis", self.region, self.endpoint, config)
+        """Always at one address: for a StreamARN botocore would call a host of its own for each account, and `kinesis.http` would not."""
+        address = self.address
+        config = Config(
+            retries={"total_max_attempts": 1},
+            connect_timeout=TIMEOUT_SECONDS,
+            read_timeout=TIMEOUT_SECONDS,
+            use_fips_endpoint=False,  # the address has been chosen by then
+            use_dualstack_endpoint=False,
+        )
+        url = address.endpoint or service_url("kinesis", address.region)
+        return kept_client("kinesis", address.region, url, config, credentials_of(address.role, address.region))
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog.describe`."""
         if not STREAM_NAME.fullmatch(self.name):
-            raise Refused(f"{self.name!r} is no stream name: 1 to 128 of a-z, A-Z, 0-9, '_', '-' and '.'; of an ARN it is what follows stream/")
-        reply = self.call("DescribeStreamSummary", "describe_stream_summary", {"StreamName": self.name})
+            raise Refused(f"{self.name!r} is not a stream name: 1 to 128 of a-z, A-Z, 0-9, '_', '-' and '.'; of an ARN it is what follows stream/")
+        reply = self.call("DescribeStreamSummary", "describe_stream_summary", self.address.stream)
         summary = reply["StreamDescriptionSummary"]
+        self.address.check(summary["StreamARN"])
         return StreamIdentity(
             name=summary["StreamName"],
             arn=summary["StreamARN"],
@@ -70,13 +86,13 @@ class BotoStreamCatalog:
 
     def _list_once(self) -> ShardList:
         shards: list[Shard] = []
-        ask: dict[str, Any] = {"StreamName": self.name}
+        ask: dict[str, Any] = dict(self.address.stream)
         while True:
             reply = self.call("ListShards", "list_shards", ask)
             shards += [shard_from_reply(shard) for shard in reply["Shards"]]
             if not reply.get("NextToken"):
                 return ShardList(tuple(sorted(shards, key=lambda shard: shard.id)), _date(reply))
-            ask = {"NextToken": reply["NextToken"]}  # the API refuses a StreamName beside it
+            ask = {"NextToken": reply["NextToken"]} | self.address.stream_arn  # the API refuses a StreamName beside it
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
         """See `PositionCatalog.disowned`. Several shards at a time; the client has to be made before, by any other call."""
@@ -88,7 +104,7 @@ class BotoStreamCatalog:
         shard_id, sequence = place
         where = {"ShardId": shard_id, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": sequence}
         try:
-            self.call("GetShardIterator", "get_shard_iterator", {"StreamName": self.name} | where)
+            self.call("GetShardIterator", "get_shard_iterator", self.address.stream | where)
         except StreamNotFound:  # the stream was just described: the shard expired since it was listed
             return None
         except _InvalidArgument as invalid:
@@ -118,9 +134,11 @@ class BotoStreamCatalog:
         if code == "ExpiredNextTokenException":
             return _TokenExpired()
         if code == "ResourceNotFoundException":
-            return StreamNotFound(f"stream {self.name} does not exist in {self.region}: {message}")
-        refused = _InvalidArgument if code == "InvalidArgumentException" else Refused
-        return refused(f"{what} of stream {self.name} was refused: {code}: {message}")
+            return StreamNotFound(f"stream {self.name} does not exist in {self.address.region}: {message}")
+        said = f"{what} of stream {self.name} was refused: {code}: {message}"
+        if advice := denials.of_call(code, message):
+            return AccessDenied(f"{said}; {advice}")
+        return (_InvalidArgument if code == "InvalidArgumentException" else Refused)(said)
 
 
 class _InvalidArgument(Refused):

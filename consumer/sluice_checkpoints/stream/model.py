@@ -127,3 +127,15 @@ class PassedRecords(Protocol):
             Refused: access denied. ServiceUnavailable: no answer within the deadline.
         """
         ...
+
+
+class RecentRecords(Protocol):
+    """Finds out which shards hold a record since a time."""
+
+    def since(self, shard_ids: Iterable[str], millis: int) -> frozenset[str]:
+        """Those of these shards that hold a record which arrived at `millis` (epoch milliseconds) or later, or may hold one.
+
+        Raises:
+            Refused: access denied. ServiceUnavailable: no answer within the deadline.
+        """
+        ...

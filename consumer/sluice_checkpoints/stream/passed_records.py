@@ -6,15 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.model import ShardPlace, StreamNotFound
-
-# An empty reply says little: the service walks a thin shard piece by piece (API guide, GetRecords). So many calls a shard, and no more.
-CALLS = 10
-PAUSE_SECONDS = 0.2  # GetRecords: 5 calls a second and shard
+from sluice_checkpoints.stream.first_record import NotShown, first_record
+from sluice_checkpoints.stream.model import ShardPlace
 
 
 class BotoPassedRecords:
-    """`PassedRecords` over boto3: one record a call, at most `CALLS` a shard."""
+    """`PassedRecords` over boto3."""
 
     def __init__(self, catalog: BotoStreamCatalog, sleep: Callable[[float], None] = time.sleep) -> None:
         self._catalog, self._sleep = catalog, sleep
@@ -25,17 +22,8 @@ class BotoPassedRecords:
 
     def _passed(self, shard_id: str, number: str) -> bool:
         """Whether what comes first at this number is another record, or nothing up to the tip."""
-        where = {"ShardId": shard_id, "ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number}
         try:
-            iterator = self._catalog.call("GetShardIterator", "get_shard_iterator", {"StreamName": self._catalog.name} | where)["ShardIterator"]
-        except StreamNotFound:  # the stream was just described: the shard expired since it was listed
-            return True
-        for _ in range(CALLS):
-            reply = self._catalog.call("GetRecords", "get_records", {"ShardIterator": iterator, "Limit": 1})
-            if reply["Records"]:
-                return int(reply["Records"][0]["SequenceNumber"]) > int(number)
-            iterator = reply.get("NextShardIterator")
-            if iterator is None or reply.get("MillisBehindLatest") == 0:
-                return True
-            self._sleep(PAUSE_SECONDS)
-        return False
+            found = first_record(self._catalog, shard_id, {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number}, self._sleep)
+        except NotShown:
+            return False
+        return found is None or int(found["SequenceNumber"]) > int(number)

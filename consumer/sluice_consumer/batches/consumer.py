@@ -6,14 +6,15 @@ It may not read a clock or start a process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.position import END
-from sluice_checkpoints.protocol import pending_letters, reader_keys
+from sluice_checkpoints.protocol import pending_letters, reader_keys, reset_writes
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
@@ -21,6 +22,8 @@ from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.shard_rows import ShardRows, apart
+
+ACCOUNT = re.compile(":[0-9]{12}:")
 
 
 class Engine(Protocol):
@@ -103,16 +106,23 @@ def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
         Refused: naming both.
     """
     if consumer.stream_arn != identity.arn:
-        raise Refused(f"the table belongs to {consumer.stream_arn}, not to {identity.arn}: give this consumer a table of its own")
+        way = "in stream.arn or stream.roleArn name the account that it was, or " if _differ_in_account(consumer.stream_arn, identity.arn) else ""
+        found = f"checkpoints.table: the table belongs to {consumer.stream_arn}, not to {identity.arn}"
+        raise Refused(f"{found}; {way}give this consumer a table of its own")
     if consumer.stream_created != identity.created_millis:
         raise Refused(
-            f"stream {identity.name} was created at {identity.created_millis}, but the table's positions are of the one created at "
-            f"{consumer.stream_created}: they mean nothing in the new stream; give this consumer a new table"
+            f"checkpoints.table: stream {identity.name} was created at {identity.created_millis}, but the table's positions are of the one "
+            f"created at {consumer.stream_created}: they mean nothing in the new stream; give this consumer a new table"
         )
 
 
+def _differ_in_account(one: str, other: str) -> bool:
+    """Whether two ARNs of streams differ in nothing else: the same name in two accounts."""
+    return one != other and ACCOUNT.sub("::", one, count=1) == ACCOUNT.sub("::", other, count=1)
+
+
 class Consumer:
-    """The rows of one consumer in the hands of the epoch that owns them.
+    """The rows of one consumer, as the epoch that owns them reads and writes them.
 
     Attributes:
         view: what the next batch is planned from.
@@ -122,8 +132,17 @@ class Consumer:
             published.
     """
 
-    def __init__(self, store: CheckpointStore, catalog: StreamCatalog, epoch: Epoch, phase: Callable[[str], None] = lambda _: None) -> None:
-        self.store, self.catalog, self.epoch, self._phase = store, catalog, epoch, phase
+    def __init__(
+        self,
+        store: CheckpointStore,
+        catalog: StreamCatalog,
+        epoch: Epoch,
+        phase: Callable[[str], None] = lambda _: None,
+        wall: Callable[[], int] | None = None,
+    ) -> None:
+        """`wall`: now in epoch milliseconds, which a commit leaves for people."""
+        self.store, self.catalog, self.epoch, self._phase, self._wall = store, catalog, epoch, phase, wall
+        self._committed_at: int | None = None
         self.view = TableView(ShardRows({}), 0, frozenset())
         self.row: ConsumerRow | None = None
         self.identity: StreamIdentity | None = None
@@ -135,7 +154,7 @@ class Consumer:
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
     def begin(self, progress: Callable[[str], None] = lambda _: None) -> None:
-        """Finishes the bootstrap, fences every row, then reads every row; only now is the epoch ready.
+        """Finishes the bootstrap or a reset, fences every row, then reads every row; only now is the epoch ready.
 
         Raises:
             Refused: the table is another stream's. Fenced: a later epoch took over.
@@ -147,7 +166,8 @@ class Consumer:
             raise ProtocolViolation(f"generation {self.epoch.generation} does not own {self.store.table.name}")
         self.row, self.unpublished, self._retention = consumer, consumer.letters, consumer.retention
         self.identify()
-        self.row = bootstrap.finish(self.store, consumer, self.epoch)
+        consumer = bootstrap.finish(self.store, consumer, self.epoch)
+        self.row = consumer = reset_writes.finish(self.store, consumer, self.epoch)
         before = self.store.contents().rows.values()
         # A row at END cannot be bound: every range starts before it.
         open_rows = [row for row in before if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END]
@@ -168,7 +188,7 @@ class Consumer:
         """Lists the stream's shards and gives a row to those that have none.
 
         The stream is asked who it is *after* the listing: if it still is the table's, the listing was of it too. Shard ids repeat in a stream that
-        was deleted and made again.
+        was deleted and created again.
 
         Raises:
             Refused: it is another stream now, or there is none.
@@ -286,9 +306,16 @@ class Consumer:
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         rows = tuple(rows)
         letters, filled = (*self.unpublished, *self._final(number, rows)), number if rows else self.view.filled
-        self.store.commit(self.epoch, number, letters, filled)
+        self.store.commit(self.epoch, number, letters, filled, self._facts(rows))
         self.unpublished = letters
         self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows), filled=filled)
+
+    def _facts(self, rows: Iterable[ShardRow]) -> Mapping[str, int]:
+        if self._wall is None:
+            return {}
+        former, self._committed_at = self._committed_at, self._wall()
+        facts = {"at": self._committed_at, "records": sum(row.records for row in rows)}
+        return facts if former is None else facts | {"former": former}
 
     def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
         self.view = replace(self.view, rows=apart(self.view.rows).known(rows, committed), committed=committed, **more)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sluice_checkpoints.errors import AccessDenied, Fenced, SluiceError
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol import folding
-from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import chunks
 from sluice_consumer.batches.consumer import Consumer
@@ -66,7 +66,7 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
     if view.filled is None or len(unlisted) < least:
         return []
     asked = _asked(view)
-    found = (row for row in unlisted if _is_past(view, row) and not (row.id in asked and earliest_arrival_millis([row])))
+    found = (row for row in unlisted if _is_past(view, row) and not (row.id in asked and row.open_at))
     return sorted(found, key=lambda row: (row.read_to, row.id))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sluice_checkpoints.letters.letter import Place
@@ -208,7 +208,7 @@ def is_stale(row: ShardRow, now_millis: int) -> bool:
 
 def _takes_part(view: TableView, row: ShardRow) -> bool:
     joined = row.joins <= view.number and row.committed_position(view.committed) != END
-    return joined and all(is_read_to_end(view, row, parent) for parent in row.parents)
+    return joined and not _waits(view, row)
 
 
 def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
@@ -226,13 +226,27 @@ def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
 
 
 def unread_since(view: TableView, millis: int) -> bool:
-    """Whether an open shard was not read after a time, as far as is known of it; children that have no row yet are such shards, too."""
-    return any(0 < _unread_from(view, row) <= millis for row in (*view.opened, *missing_children(view, 0)))
+    """Whether an open shard was not read after a time, as far as is known of it; children that have no row yet are such shards, too.
+
+    How old a child may be is known once all its parents were read to their ends.
+    """
+    rows = (*view.opened, *missing_children(view, 0))
+    return any(0 < _unread_from(view, row) <= millis or (row.unread and _waits(view, row)) for row in rows)
 
 
 def _unread_from(view: TableView, row: ShardRow) -> int:
     """Since when records of a shard may be unread: since it or its parents were read last, or since its start. 0: nothing is known."""
-    return row.read_to or row.end.millis or earliest_arrival_millis(view.rows[parent] for parent in row.parents if parent in view.rows)
+    return aged(view, row).read_to or row.end.millis or 0
+
+
+def _waits(view: TableView, row: ShardRow) -> bool:
+    return not all(is_read_to_end(view, row, parent) for parent in row.parents)
+
+
+def aged(view: TableView, row: ShardRow) -> ShardRow:
+    """The row; of a shard that nobody has read, with the `read_to` that its parents' rows give it by now."""
+    parents = [view.rows[parent] for parent in row.parents if parent in view.rows] if row.unread else []
+    return replace(row, read_to=max(row.read_to, earliest_arrival_millis(parents))) if parents else row
 
 
 def waits_for_number(view: TableView) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -68,7 +69,7 @@ def behind(view: TableView, now_millis: int, created_millis: int) -> int | None:
     Milliseconds; what it has not read may be nothing. None: of no open shard is it known, as none was ever read.
     """
     opened = view.opened
-    known = [since for row in opened if (since := _unread_since(row, created_millis))]
+    known = [since for row in opened if (since := _unread_since(planner.aged(view, row), created_millis))]
     if opened and not known:
         return None
     return max((now_millis - since for since in known), default=0)
@@ -97,7 +98,7 @@ def near(
     view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()
 ) -> DriverWarning | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
-    opened = [row for row in view.opened if row.id not in finished]
+    opened = [planner.aged(view, row) for row in view.opened if row.id not in finished]
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:
@@ -134,8 +135,10 @@ class Loss:
         """What is lost, without the shard's id."""
         row = self.row
         if not expired(row, self.left):
-            return f"the {row.records} records from {row.first} to {row.end}, which are read as {self.left.records} from {self.left.first} now"
-        return f"{row.records - self.left.records} of the {row.records} records from {row.first} to {row.end}"
+            were = "is" if row.records == 1 else "are"
+            now = f"{were} read as {self.left.records} from {self.left.first} now"
+            return f"the {counted(row.records, 'record')} from {row.first} to {row.end}, which {now}"
+        return f"{row.records - self.left.records} of the {counted(row.records, 'record')} from {row.first} to {row.end}"
 
 
 def expired(row: ShardRow, left: Fetched) -> bool:
@@ -174,7 +177,7 @@ def _forfeited(consumer: Consumer, plan: BatchPlan, loss: Loss) -> ShardRow:
 
 
 def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> str:
-    named = "; ".join(str(loss) for loss in lost[:NAMED]) + (f"; and {len(lost) - NAMED} shards more" if len(lost) > NAMED else "")
+    named = "; ".join(str(loss) for loss in lost[:NAMED]) + (f"; and {counted(len(lost) - NAMED, 'more shard')}" if len(lost) > NAMED else "")
     key = f"({consumer.row.consumer_id if consumer.row else ''}, {plan.number})"
     return (
         f"batch {plan.number} was begun and never finished, and since then a part of it has gone from the stream, mostly because it expired: "

@@ -9,7 +9,8 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.config import UntilConfig
-from sluice_consumer.shards.cut import SETTLED_MILLIS
+
+SETTLED_MILLIS = 120_000  # by the service's clock after an arrival: a record that is not readable by then does not come any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,8 @@ class RunEnd:
 
     def _is_past(self, view: TableView, row: ShardRow) -> bool:
         """Whoever has bound the last range, it says that nothing in front of the cut is left: neither a record nor the shard's end."""
-        if not planner.caught_up(view, row, self.millis):
-            return False
-        if row.read_to == self.millis and row.behind:
-            return True  # it ends at this cut, or nothing was read since
-        return _was_read(row) and self._says_so(view, row)
-
-    def _says_so(self, view: TableView, row: ShardRow) -> bool:
-        """Whether a range beyond the end came after all that lies in front of the cut."""
-        settled = row.read_to >= self.millis + SETTLED_MILLIS
-        if row.behind:  # a cut keeps the `read_to` of the range before, if that is later
-            return _is_empty(row) and _is_cut(row) and (settled or _is_own(view, row))
-        return _is_empty(row) and settled
+        settled = row.was_open and row.read_to >= self.millis + SETTLED_MILLIS
+        return planner.caught_up(view, row, self.millis) and (row.is_cut or settled)
 
     def reads_up_to(self, now_millis: int) -> int | None:
         """What every shard has to be read up to before it may be left out as idle; None: nothing more than usual.
@@ -80,26 +71,3 @@ class RunEnd:
         while waiting := {row.id for row in opened if row.id not in finished and row.parents & finished}:
             finished |= waiting
         return finished
-
-
-def _was_read(row: ShardRow) -> bool:
-    """Whether a task bound the range. One that was closed unread has no reader, and the `read_to` of the range before it."""
-    return bool(row.readers)
-
-
-def _is_empty(row: ShardRow) -> bool:
-    """Whether the range held nothing when it was bound. What was excluded or given up since leaves its ends as they were.
-
-    Behind the last record of a closed shard the tip may be claimed before the end is.
-    """
-    return row.end == row.start or row.end.millis is not None
-
-
-def _is_cut(row: ShardRow) -> bool:
-    """Whether an empty range that is behind the tip ends at a cut; one that is on the way leaves an iterator."""
-    return row.iterator is None
-
-
-def _is_own(view: TableView, row: ShardRow) -> bool:
-    """Whether this epoch bound the range, so that its cut is at this end."""
-    return row.batch > view.inherited

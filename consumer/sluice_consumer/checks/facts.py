@@ -27,6 +27,7 @@ class StartFacts:
         config: as the first check read it.
         identity: the stream, as it was described.
         json_only: the service of the stream does not speak CBOR.
+        imported: functions whose import ended well before. They are not imported again: all members of a pool may have the same one.
     """
 
     path: Path
@@ -38,6 +39,7 @@ class StartFacts:
     config: Config | None = None
     identity: StreamIdentity | None = None
     json_only: bool = False
+    imported: set[str] = field(default_factory=set)
 
     @property
     def given(self) -> Config:

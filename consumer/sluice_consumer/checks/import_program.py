@@ -29,7 +29,7 @@ def judge(entrypoint: str, field: str) -> tuple[CheckOutcome, str]:
     except Refused as error:
         return CheckOutcome.FAILED, str(error)
     except NeedsSpark:
-        return CheckOutcome.UNDECIDED, f"{entrypoint}: its import uses Spark, so the driver makes it when Spark runs"
+        return CheckOutcome.UNDECIDED, f"{entrypoint}: its import uses Spark, so the driver imports it when Spark runs"
     except SystemExit as error:
         return CheckOutcome.FAILED, f"{field}: {entrypoint}: its import calls sys.exit({error.code!r})"
     except Exception as error:  # noqa: BLE001 - the user's
@@ -56,7 +56,7 @@ def _raised(entrypoint: str, field: str, error: Exception) -> tuple[CheckOutcome
     from sluice_consumer.process.user_failure import failure_of  # noqa: PLC0415 - imports much, and only a failure needs it
 
     if any(SPARKS in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
-        return CheckOutcome.UNDECIDED, f"{entrypoint}: its import fails inside of PySpark without a session; the driver makes it when Spark runs"
+        return CheckOutcome.UNDECIDED, f"{entrypoint}: its import fails inside of PySpark without a session; the driver imports it when Spark runs"
     failure = failure_of(error, entrypoint.partition(":")[0].partition(".")[0])
     place = f" ({failure.frames[0].place})" if failure.frames else ""
     return CheckOutcome.FAILED, f"{field}: {entrypoint}: its import raises {failure.told[:LONGEST]}{place}"

@@ -1,7 +1,7 @@
 """Imports the user's function in a process of its own, which is thrown away: what an import does must not be done in the supervisor.
 
 An import is repeated by every restart, so once more is nothing new to it. One that takes too long, or that uses Spark, is not judged: the driver
-makes it when Spark runs. A working pipeline is never refused.
+imports it when Spark runs. A working pipeline is never refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def imported(entrypoint: str, seconds: float, field: str = ENTRYPOINT) -> CheckF
         try:
             said, _ = child.communicate(timeout=seconds * SHARE)
         except subprocess.TimeoutExpired:
-            return CheckFinding(CheckOutcome.UNDECIDED, f"{entrypoint}: its import takes longer than {seconds * SHARE:g} s; the driver makes it")
+            return CheckFinding(CheckOutcome.UNDECIDED, f"{entrypoint}: its import takes longer than {seconds * SHARE:g} s; the driver imports it")
         finally:
             child_process.end_group(child)
     return _judged(f"{field}: {entrypoint}", said, child.returncode)

@@ -55,8 +55,8 @@ def show(results: Sequence[StartCheckResult], console: Console) -> None:
 
 def console() -> Console:
     """Standard output."""
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=WIDTH)
+    made = Console(emoji=False, highlight=False)
+    return made if made.is_terminal else Console(emoji=False, highlight=False, width=WIDTH)
 
 
 def terminate(results: Sequence[StartCheckResult]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sluice_consumer import logs
 from sluice_consumer.checks import services, settings, sink, stream, table
 from sluice_consumer.checks.bounded import within
-from sluice_consumer.checks.facts import StartFacts
+from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartCheck, StartCheckResult, found, in_order
 from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
@@ -29,8 +29,18 @@ CHECKS = (
     Check("config", "the configuration file", _elsewhere("is its volume there?"), settings.config),
     Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), settings.entrypoint),
     Check("credentials", "AWS credentials, as botocore finds them", _elsewhere("is their provider there?"), services.credentials),
-    Check("stream", "the stream, and the rights to read it", _elsewhere("check stream.kinesisEndpoint and the network"), stream.check_stream),
-    Check("table", "the checkpoint table, and the rights to read it", _elsewhere("check stream.dynamodbEndpoint and the network"), table.check_table),
+    Check(
+        "stream",
+        "the stream, and the permissions to read it",
+        _elsewhere("check stream.region, stream.kinesisEndpoint and the network"),
+        stream.check_stream,
+    ),
+    Check(
+        "table",
+        "the checkpoint table, and the permissions to read it",
+        _elsewhere("check stream.region, stream.dynamodbEndpoint and the network"),
+        table.check_table,
+    ),
     Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), sink.check_sink),
 )
 
@@ -47,7 +57,9 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
     return in_order(CHECKS, perform, clock)
 
 
-def before_start(path: Path, environment: Mapping[str, str], until: UntilConfig | None = None) -> tuple[Config, dict[str, str]]:
+def before_start(
+    path: Path, environment: Mapping[str, str], until: UntilConfig | None = None, seconds: float = SECONDS, imported: set[str] | None = None
+) -> tuple[Config, dict[str, str]]:
     """The configuration, once nothing speaks against a start with it, and what the driver's environment needs beside this process'.
 
     A service that does not answer is reported at once, and the start continues: its own calls are made again for a minute.
@@ -56,11 +68,13 @@ def before_start(path: Path, environment: Mapping[str, str], until: UntilConfig 
         path: of the configuration file.
         environment: of this process. The driver's says which service does not speak CBOR, so that it does not try.
         until: the end of the run that options name; None: that of the configuration.
+        seconds: that each check has.
+        imported: functions that were imported well before; this start adds its own. None: this is the only start of this process.
 
     Raises:
         Refused: a check failed. Nothing was made, held or started.
     """
-    facts = StartFacts(path, environment=environment)
+    facts = StartFacts(path, seconds, environment=environment, imported=set() if imported is None else imported)
     if until is not None:
         facts.until_tip, facts.until_timestamp = until.tip, until.timestamp
     for result in results(facts):

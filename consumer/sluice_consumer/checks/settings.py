@@ -28,7 +28,7 @@ def config(facts: StartFacts) -> CheckFinding:
 
 
 def entrypoint(facts: StartFacts) -> CheckFinding:
-    """Reads the source of the user's functions, then imports them, in another process.
+    """Reads the source of the user's functions, then imports those that were not imported yet, in another process.
 
     Raises:
         Refused: there is no such module or function, or it cannot be imported.
@@ -39,9 +39,12 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
     for field, name in named.items():
         entrypoint_check.check(name, field)
     users = {field: name for field, name in named.items() if not name.startswith(OURS)}
-    found = [importing.imported(name, facts.seconds / len(users), field) for field, name in users.items()]
-    undecided = [finding for finding in found if finding.outcome is not CheckOutcome.OK]
-    return (undecided or found or [CheckFinding(CheckOutcome.OK, f"{facts.given.pipeline.entrypoint} is built in")])[0]
+    new = {field: name for field, name in users.items() if name not in facts.imported}
+    found = {name: importing.imported(name, facts.seconds / len(new), field) for field, name in new.items()}
+    facts.imported.update(name for name, finding in found.items() if finding.outcome is CheckOutcome.OK)
+    undecided = [finding for finding in found.values() if finding.outcome is not CheckOutcome.OK]
+    known = CheckFinding(CheckOutcome.OK, f"{facts.given.pipeline.entrypoint} {'was imported before' if users else 'is built in'}")
+    return (undecided or [*found.values(), known])[0]
 
 
 def _functions(pipeline: PipelineConfig) -> dict[str, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sluice_consumer.sinks.needs import Need
 
 OURS = "sluice_consumer."
-NOTHING = CheckFinding(CheckOutcome.OK, "nothing has to be on Spark's class path for it")
+NOTHING = CheckFinding(CheckOutcome.OK, "this sink needs no jar")
 
 
 def check_sink(facts: StartFacts) -> CheckFinding:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sluice_checkpoints.aws import signed_http
 from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.stream.model import StreamIdentity, StreamNotFound
 from sluice_consumer.checks import services
@@ -33,14 +34,14 @@ def check_stream(facts: StartFacts) -> CheckFinding:
     """
     stream = facts.given.stream
     try:
-        http = signed_http.connect(KINESIS, stream.region, stream.kinesis_endpoint, facts.waits, 1)
+        http = signed_http.connect(KINESIS, stream.region, stream.kinesis_endpoint, facts.waits, 1, credentials_of(stream.role, stream.region))
         calls = KinesisCalls(http, elsewhere=stream.kinesis_endpoint is not None)
         identity = facts.identity = _described(calls, stream)
         facts.json_only = identity.status in READY and _readable(calls, stream, codec.chosen(facts.environment))
     except ValueError as error:
         raise services.misconfigured(error) from error
     except Again as error:
-        raise services.silent(error, "kinesisEndpoint", stream.kinesis_endpoint) from error
+        raise services.silent(error, "kinesisEndpoint", stream.kinesis_endpoint, stream.region) from error
     return _said(identity, json_only=facts.json_only)
 
 
@@ -55,7 +56,8 @@ def _said(identity: StreamIdentity, *, json_only: bool) -> CheckFinding:
 
 def _described(calls: KinesisCalls, stream: StreamConfig) -> StreamIdentity:
     try:
-        summary = _call(calls, stream, "DescribeStreamSummary", {"StreamName": stream.name})["StreamDescriptionSummary"]
+        summary = _call(calls, stream, "DescribeStreamSummary", stream.address.stream)["StreamDescriptionSummary"]
+        stream.address.check(summary["StreamARN"])
         return StreamIdentity(
             name=summary["StreamName"],
             arn=summary["StreamARN"],
@@ -71,12 +73,12 @@ def _described(calls: KinesisCalls, stream: StreamConfig) -> StreamIdentity:
 
 def _readable(calls: KinesisCalls, stream: StreamConfig, wanted: Codec) -> bool:
     """Reads as a task does, and says whether the service had to be asked in JSON instead."""
-    shards = _call(calls, stream, "ListShards", {"StreamName": stream.name, "MaxResults": 1}).get("Shards")
+    shards = _call(calls, stream, "ListShards", {**stream.address.stream, "MaxResults": 1}).get("Shards")
     if not shards:
         return False
-    at = {"StreamName": stream.name, "ShardId": shards[0]["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+    at = {**stream.address.stream, "ShardId": shards[0]["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
     with contextlib.suppress(ShardNotFound):  # it expired since it was listed
-        ask = {"ShardIterator": _call(calls, stream, "GetShardIterator", at)["ShardIterator"], "Limit": 1}
+        ask = {"ShardIterator": _call(calls, stream, "GetShardIterator", at)["ShardIterator"], "Limit": 1, **stream.address.stream_arn}
         try:
             _call(calls, stream, "GetRecords", ask, wanted)
         except UnsupportedEncoding:
@@ -92,4 +94,4 @@ def _call(calls: KinesisCalls, stream: StreamConfig, action: str, ask: dict[str,
     try:
         return calls.post(action, ask, encoding).content
     except Refused as error:
-        raise Refused(f"{action} of stream {stream.name}: {error}") from error
+        raise type(error)(f"{action} of stream {stream.name}: {error}") from error

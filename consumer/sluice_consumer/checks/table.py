@@ -13,6 +13,7 @@ from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import NOT_FOUND
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, attempt
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol import copies, lease, owners
 from sluice_checkpoints.protocol.encoding import Wire
 from sluice_checkpoints.protocol.store import CheckpointStore
@@ -24,7 +25,7 @@ from sluice_consumer.process import pod, supervisor
 
 
 def check_table(facts: StartFacts) -> CheckFinding:
-    """Describes the table, and reads the consumer's row. There may be none: the driver makes it.
+    """Describes the table, and reads the consumer's row. There may be none: the driver creates it.
 
     Raises:
         Refused: the table is another program's, consumer's or owner's, a copy, exported, or gone; its migration is not complete; or access is denied.
@@ -38,12 +39,12 @@ def check_table(facts: StartFacts) -> CheckFinding:
         if description is None:
             return _missing(facts)
         if description["TableStatus"] == "CREATING":
-            return CheckFinding(CheckOutcome.OK, f"{name} is being made")
+            return CheckFinding(CheckOutcome.OK, f"{name} is being created")
         return _fitting(facts, CheckpointStore(DynamoTable(name, api, Once())), usable(description))
     except ValueError as error:
         raise services.misconfigured(error) from error
     except Again as error:
-        raise services.silent(error, "dynamodbEndpoint", stream.dynamodb_endpoint) from error
+        raise services.silent(error, "dynamodbEndpoint", stream.dynamodb_endpoint, stream.region) from error
 
 
 def _described(api: DynamoHttp, name: str) -> Wire | None:
@@ -65,7 +66,7 @@ def _missing(facts: StartFacts) -> CheckFinding:
         raise Refused(f"checkpoints.table: {name} {supervisor.GONE}")
     if config.migrate_from is not None:
         raise Refused(f"migrateFrom.table: there is no table {name} yet; {supervisor.migrate_command(config, config.migrate_from)}")
-    return CheckFinding(CheckOutcome.OK, f"{name} does not exist: the driver makes it")
+    return CheckFinding(CheckOutcome.OK, f"{name} does not exist: the driver creates it")
 
 
 def _fitting(facts: StartFacts, store: CheckpointStore, description: Wire) -> CheckFinding:
@@ -82,4 +83,4 @@ def _fitting(facts: StartFacts, store: CheckpointStore, description: Wire) -> Ch
         check_identity(row, facts.identity)
     copies.check_copy(name, row, identity_of(description, float(description["CreationDateTime"])))
     held = "free" if row.released or not row.lease_millis else f"held by {row.holder or 'an unknown holder'}, unless that has died"
-    return CheckFinding(CheckOutcome.OK, f"{name}: generation {row.generation}, {row.committed} batches committed, lease {held}")
+    return CheckFinding(CheckOutcome.OK, f"{name}: generation {row.generation}, {counted(row.committed, 'batch')} committed, lease {held}")

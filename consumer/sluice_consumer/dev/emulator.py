@@ -16,13 +16,14 @@ from sluice_consumer.process import child_process
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.1
+ACCOUNT = "MOTO_ACCOUNT_ID"  # moto's variable
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "dev", "AWS_DEFAULT_REGION": REGION}
 
 
 @contextlib.contextmanager
-def emulators() -> Iterator[str]:
-    """Starts them, and yields their address.
+def emulators(account: str | None = None) -> Iterator[str]:
+    """Starts them, and yields their address. All streams and tables are in this account, or in moto's own.
 
     Raises:
         Refused: moto is not installed, or it does not start.
@@ -30,7 +31,7 @@ def emulators() -> Iterator[str]:
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask_cors") is None:
         raise Refused('dev: moto\'s server is not installed; install Sluice with its extras consumer and local (docs/testing.md, "Dev")')
     port = free_port()
-    environment = os.environ | {child_process.PARENT: str(os.getpid())}
+    environment = os.environ | {child_process.PARENT: str(os.getpid())} | ({ACCOUNT: account} if account else {})
     command = [sys.executable, "-m", "sluice_consumer.dev.emulator", str(port)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as server:
         try:

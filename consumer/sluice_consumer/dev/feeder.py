@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sluice_checkpoints.plurals import plural
+
 CHUNK = 2**16
 MOST_RECORDS = 500  # API reference, PutRecords
 LOOK_SECONDS = 0.5  # from one look at the end of a file to the next
@@ -42,7 +44,7 @@ class Feeder:
         if not self._told:
             self._told = True
             self._tell(
-                f"{self._fed} lines were read to the end of {file or 'standard input'}"
+                f"{self._fed} {plural(self._fed, 'line')} {'was' if self._fed == 1 else 'were'} read to the end of {file or 'standard input'}"
                 + ("; lines that you append follow" if grows else "; press Ctrl-C to stop")
             )
         if grows:
@@ -61,7 +63,7 @@ def lines(source: int, goes_on: Callable[[], bool]) -> Iterator[list[bytes]]:
 
     Args:
         source: a file descriptor.
-        goes_on: asked at the end of what there is to read, after the last line was given; true: there may be more by now.
+        goes_on: called when everything was read and returned. True: look for more.
     """
     rest = b""
     while True:

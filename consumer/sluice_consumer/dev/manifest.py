@@ -6,6 +6,7 @@ and leaves every judgement to the driver's own `config.parse`. `tests/contract/p
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,16 +16,19 @@ from typing import Any
 import yaml
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.dev import kubectl_yaml
 
 VARIABLE = re.compile(r"[^=\0]+")
 KIND = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer"}
 AS_IT_STANDS = ("batch", "onError", "drainTimeoutSeconds", "sparkConf")
 USED = {
+    "": set(KIND) | {"metadata", "spec"},
     "spec": {*AS_IT_STANDS, "stream", "pipeline"},
-    "spec.stream": {"name", "region", "probeShare"},
+    "spec.stream": {"name", "region", "arn", "probeShare"},
     "spec.pipeline": {"entrypoint", "args", "env"},
 }
+ALIKE = 0.8  # of a misspelt name and the one that is meant; no other field of a KinesisConsumer comes near
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def read(path: Path) -> Manifest:
     """Reads the one KinesisConsumer of a file, which may hold other resources, one by one or in a List.
 
     Raises:
-        Refused: the file is not YAML, or holds none or several; or a part of the spec is no object.
+        Refused: the file is not YAML, or holds none or several; or a part of the spec is not an object.
     """
     try:
         documents = kubectl_yaml.documents(path.read_text(encoding="utf-8-sig"))
@@ -56,7 +60,9 @@ def read(path: Path) -> Manifest:
         raise Refused(f"--manifest {path}: not YAML: {' '.join(str(error).split())}") from error
     consumers = [found for found in _resources(documents) if all(found.get(key) == value for key, value in KIND.items())]
     if len(consumers) != 1:
-        raise Refused(f"--manifest {path}: holds {len(consumers)} resources of kind {KIND['kind']} ({KIND['apiVersion']}); it must hold exactly one")
+        raise Refused(
+            f"--manifest {path}: holds {counted(len(consumers), 'resource')} of kind {KIND['kind']} ({KIND['apiVersion']}); it must hold exactly one"
+        )
     return of_resource(consumers[0])
 
 
@@ -70,10 +76,14 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     """What `dev` takes of a resource.
 
     Raises:
-        Refused: a part of it is no object; the message names it.
+        Refused: a part of it is not an object, or a field that `dev` uses is misspelt; the message names it.
     """
+    refuse_misspelt("", resource)
     spec = _part(resource, "spec")
+    refuse_misspelt("spec", spec)
     pipeline, stream = _part(spec, "pipeline", "spec."), _part(spec, "stream", "spec.")
+    refuse_misspelt("spec.pipeline", pipeline)
+    refuse_misspelt("spec.stream", stream)
     variables = pipeline.get("env") or []
     if not isinstance(variables, list) or not all(isinstance(each, dict) and VARIABLE.fullmatch(str(each.get("name", ""))) for each in variables):
         raise Refused("spec.pipeline.env: must be a list of objects with name and value; a name has no `=`")
@@ -81,7 +91,7 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
         raise Refused("spec.pipeline.env: a value holds a zero byte")
     config = {
         "name": _part(resource, "metadata").get("name"),
-        "stream": {key: stream[key] for key in ("name", "region", "probeShare") if key in stream},
+        "stream": {key: stream[key] for key in ("name", "region", "arn", "probeShare") if key in stream},
         "pipeline": {key: pipeline[key] for key in ("entrypoint", "args") if key in pipeline},
         **{key: spec[key] for key in AS_IT_STANDS if key in spec},
     }
@@ -90,6 +100,21 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
         dict(_given(variables)),
         (*_unused("spec", spec), *_unused("spec.stream", stream), *_unused("spec.pipeline", pipeline), *_asked(variables)),
     )
+
+
+def refuse_misspelt(where: str, part: Mapping[str, Any]) -> None:
+    """The API server refuses such a field, too. Other fields that `dev` does not know are left to it.
+
+    Args:
+        where: path of the part; "" is the resource itself.
+        part: as it is in the manifest.
+
+    Raises:
+        Refused: a field is nearly, but not quite, one that `dev` uses.
+    """
+    for name in part.keys() - USED[where]:
+        if meant := difflib.get_close_matches(name, USED[where], 1, ALIKE):
+            raise Refused(f"{where}.{name}: unknown field; did you mean {meant[0]}?".removeprefix("."))
 
 
 def _part(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sluice_consumer.dev.session import DevOptions, DevSession
 TABLE = "dev-sluice"
 LEASE_SECONDS = 10.0  # a task of a run that failed may work for so long
 INTERVAL_SECONDS = 1.0
+STOPPED = "Stopped. The emulators and Spark were shut down and their data discarded."
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,19 @@ class _Asked:
 
 
 def run(given: CommandLine) -> int:
-    """Runs until it is stopped; what is wrong is said in a line."""
+    """Runs until it is stopped; what is wrong is said in a line. Returns the exit code: 130 if it was not to wait for the open batch."""
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    console = Console()
+    console, code = Console(emoji=False), 0
     try:
         with tempfile.TemporaryDirectory(prefix="sluice-dev-") as scratch:
             DevSession(options(given, Path(scratch)), console).run()
     except SluiceError as error:
-        console.print(str(error), markup=False, highlight=False, style="bold red")
+        console.print(str(error), markup=False, highlight=False, style="bold red", soft_wrap=True)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
-    return 0
+        code = 130
+    console.print(STOPPED, style="dim", highlight=False, soft_wrap=True)
+    return code
 
 
 def options(given: CommandLine, scratch: Path) -> DevOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -75,6 +76,7 @@ class DevSession:
         """Returns when it was stopped. All that it started has ended then.
 
         Raises:
+            KeyboardInterrupt: it was stopped twice, or before anything had started. The same holds.
             Refused: the function does not exist, moto is not installed, or this Spark cannot have what the sink needs.
         """
         sys.dont_write_bytecode = True  # Python takes a file that was saved twice in a second for unchanged otherwise
@@ -84,17 +86,17 @@ class DevSession:
         settings = self._settings()
         for note in self._options.notes:
             self._say(note)
-        self._say("starting Kinesis, DynamoDB and Spark on this machine")
         self._listen()
+        self._say("starting Kinesis, DynamoDB and Spark on this machine")
         try:
-            with emulators() as endpoint, session_with(settings) as spark:
+            with emulators(self._account()) as endpoint, session_with(settings) as spark:
                 self._listen()  # Spark has taken Ctrl-C for itself
-                self._feed(endpoint)
-                self._loop(spark, endpoint)
+                if not self._over.is_set():
+                    self._feed(endpoint)
+                    self._loop(spark, endpoint)
         finally:
             self._over.set()
             end_jvm()
-        self._say("Stopped. The emulators and Spark were shut down and their data discarded.")
 
     def _set_environment(self) -> None:
         """Variables of this process and of all that it starts. The emulators take any credentials, and do not speak CBOR."""
@@ -105,6 +107,11 @@ class DevSession:
             os.environ[name] = ",".join(filter(None, (os.environ.get(name), LOOPBACK)))
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
             os.environ.pop(name, None)
+
+    def _account(self) -> str | None:
+        """Of the stream, if its ARN names one: the emulators are in it, so that positions are those of that stream. No role is assumed for it."""
+        arn = self._config.stream.arn
+        return arn.split(":")[4] if arn else None
 
     def _settings(self) -> dict[str, str]:
         """Of Spark: those of a driver in a pod, but for what only a pod has; with the jars that the sink needs."""
@@ -178,16 +185,19 @@ class DevSession:
         return replace(self._config, stream=stream)
 
     def _on_save(self) -> None:
-        self._say("a file was saved; the new code runs when the open batch is done")
+        self._say("a file was saved; the new code runs after the open batch, if there is one")
         self._wake()
 
     def _stop(self, *_: object) -> None:
-        """The second time, without waiting for the open batch."""
-        if self._over.is_set():
+        """The second time, without waiting for the open batch. A JVM that PySpark does not know yet could not be ended, so it is waited for."""
+        booting = SparkContext._gateway is None  # noqa: SLF001 - PySpark has no other word for it
+        if self._over.is_set() and not booting:
+            logging.disable()  # py4j logs the stack of the call that this interrupts
             raise KeyboardInterrupt
-        self._over.set()
-        self._say("stopping when the open batch is done; press Ctrl-C again to stop now")
-        self._wake()
+        if not self._over.is_set():
+            self._over.set()
+            self._say("stopping once Spark has started" if booting else "stopping after the open batch; press Ctrl-C again to stop now")
+            self._wake()
 
     def _wake(self) -> None:
         self._drain.set()

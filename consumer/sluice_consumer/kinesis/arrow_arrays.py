@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sluice_checkpoints.plurals import counted
+
 FEW, MANY = 1_000, 10_000  # rows: columns of one text between the two are slices of one that is kept
 MOST_BYTES = 2**31 - 1  # in an array: its offsets have 32 bits
 KEPT = 32  # such columns: 240 kB each with the name of a shard
@@ -45,7 +47,7 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] > MOST_BYTES:
-        raise ValueError(f"{offsets[-1]} bytes are more than one Arrow array holds; set batch.maxBytesPerShard lower")
+        raise ValueError(f"{counted(int(offsets[-1]), 'byte')} are more than one Arrow array holds; set batch.maxBytesPerShard lower")
     return offsets.astype(np.int32)
 
 

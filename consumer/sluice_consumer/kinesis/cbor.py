@@ -10,6 +10,7 @@ from typing import Any
 
 import cbor2
 
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.kinesis.client import RecordColumns, Records
 
 CONTENT_TYPE = "application/x-amz-cbor-1.1"
@@ -81,7 +82,7 @@ def _loads(body: bytes) -> Any:
     except cbor2.CBORError as error:
         raise ValueError(f"no CBOR: {error}") from error
     if len(items) != 1:
-        raise ValueError(f"{len(items)} items instead of one")
+        raise ValueError(f"{counted(len(items), 'item')} instead of one")
     return items[0]
 
 
@@ -114,8 +115,8 @@ def millis(value: Any) -> int:
     The Java SDK tags *milliseconds* with 1, for which RFC 8949 (3.4.2) has seconds; the size of the number distinguishes them.
 
     Raises:
-        TypeError: it is no time.
+        TypeError: it is not a time.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no time")
+        raise TypeError(f"{value!r} is not a time")
     return round(value if abs(value) >= MILLIS_FROM else value * 1000)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again
 from sluice_checkpoints.aws.signed_http import refusal
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import AccessDenied, Refused
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
 
 ADVICE = {
-    "AccessDeniedException": "the pod's role needs kinesis:GetShardIterator, GetRecords, ListShards and DescribeStreamSummary on the stream",
-    "KMSAccessDeniedException": "the pod's role needs kms:Decrypt on the stream's key",
+    denials.DENIED: "roleArn, or the pod's role without it, needs kinesis:GetShardIterator, GetRecords, ListShards and DescribeStreamSummary",
     "InvalidSignatureException": "check the credentials and this machine's clock",
     "UnrecognizedClientException": "check the credentials",
     "403": "check the credentials",  # of an emulator or a proxy, without a code of Kinesis'
@@ -71,5 +71,6 @@ def failure(reply: Failure) -> Exception:
     if reply.status >= 500 or reply.code in KINESIS_TRANSIENT or ahead:
         advice = f"; {EXPIRED_ADVICE}" if reply.code == EXPIRED_TOKEN else ""
         return Again(reply.text + advice, cause=reply.code or f"HTTP {reply.status}")
-    told = (f"Kinesis refuses the call: {reply.text}", ADVICE.get(reply.code or str(reply.status)))
-    return Refused("; ".join(part for part in told if part))
+    missing = denials.of_call(reply.code, reply.message)
+    told = (f"Kinesis refuses the call: {reply.text}", missing or ADVICE.get(reply.code or str(reply.status)))
+    return (AccessDenied if missing else Refused)("; ".join(part for part in told if part))

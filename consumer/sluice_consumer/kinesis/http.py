@@ -1,8 +1,8 @@
 """`KinesisClient` over signed HTTP (`signed_http`), with own codecs.
 
-boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. Connections,
-credentials and pacing are shared by all shards that a process reads. Records are asked for in CBOR, as the Java SDK does; a service that does not
-speak it (emulators) is asked in JSON from then on. The environment may ask for JSON from the first call on (`codec.chosen`).
+boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. All streams that a
+process reads share connections and credentials, and all readers of a stream its pace. Records are asked for in CBOR, as the Java SDK does; a service
+that does not speak it (emulators) is asked in JSON from then on. The environment may ask for JSON from the first call on (`codec.chosen`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import Any
 from sluice_checkpoints.aws import signed_http
 from sluice_checkpoints.aws.connections import TimeLimits
 from sluice_checkpoints.aws.retry import NO_LISTENER, Again, Listener, Patience
+from sluice_checkpoints.aws.role import AssumedRole
+from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.aws.signed_http import Service, SignedHttp
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import Child
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.client import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis.codec import CBOR, ENCODING, JSON, Codec, chosen
 from sluice_consumer.kinesis.failures import EXPIRED, THROTTLED, Failure, UnsupportedEncoding, failure
@@ -29,16 +32,6 @@ KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
 SWITCH = f"to skip this attempt, set {ENCODING}=json"
 WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
-
-
-@dataclass(frozen=True)
-class StreamAddress:
-    """Which stream, and where; `deadline_seconds` bounds the retries of one call."""
-
-    name: str
-    region: str
-    endpoint: str | None = None
-    deadline_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +84,12 @@ class HttpKinesis:
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
         """See `KinesisClient.get_iterator`. Always in JSON: in CBOR the unit of a time that is sent depends on whom one asks."""
-        ask = {"StreamName": self._address.name, "ShardId": shard_id, **iterator_type(position)}
+        ask = {**self._address.stream, "ShardId": shard_id, **iterator_type(position)}
         return str(self._call("GetShardIterator", shard_id, ask, JSON).content["ShardIterator"])
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
         """See `KinesisClient.get_records`."""
-        ask = {"ShardIterator": iterator, "Limit": limit}
+        ask = {"ShardIterator": iterator, "Limit": limit, **self._address.stream_arn}
         try:
             reply = self._call("GetRecords", shard_id, ask, self._codec)
         except UnsupportedEncoding as why:
@@ -159,8 +152,19 @@ def _date(header: str | None) -> int:
 
 
 @functools.cache
-def _shared(region: str, endpoint: str | None) -> tuple[KinesisCalls, Pacer]:
-    return KinesisCalls(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS), elsewhere=endpoint is not None), Pacer()
+def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None) -> KinesisCalls:
+    http = signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS, credentials_of(role, region))
+    return KinesisCalls(http, elsewhere=endpoint is not None)
+
+
+def _pacer(address: StreamAddress) -> Pacer:
+    """Of a stream: limits are a shard's, and the first shard of every stream has the same id. An ARN says which stream it is, whoever reads it."""
+    return _paced(replace(address, role=None if address.arn else address.role, deadline_seconds=0.0))
+
+
+@functools.cache
+def _paced(_stream: StreamAddress) -> Pacer:
+    return Pacer()
 
 
 def _patience(address: StreamAddress, listener: Listener = NO_LISTENER) -> Patience:
@@ -169,9 +173,19 @@ def _patience(address: StreamAddress, listener: Listener = NO_LISTENER) -> Patie
 
 @functools.cache
 def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKinesis:
-    """The client of a stream; one a process, address and listener.
+    """The client of a stream; one a process, address and listener. For listeners that live as long as the process (`client`).
 
     Raises:
         Refused: see `codec.chosen`.
     """
-    return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener), chosen())
+    return client(address, listener)
+
+
+def client(address: StreamAddress, listener: Listener) -> HttpKinesis:
+    """A client of a stream, which is the caller's. It shares connections, credentials and pace with all others of the process.
+
+    Raises:
+        Refused: see `codec.chosen`.
+    """
+    calls = _calls(address.region, address.endpoint, address.role)
+    return HttpKinesis(address, calls, _pacer(address), _patience(address, listener), chosen())

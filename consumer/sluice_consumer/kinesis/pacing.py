@@ -37,7 +37,7 @@ class Bucket:
 
 
 class Pacer:
-    """The buckets of all shards this process reads. Thread safe.
+    """The buckets of all shards of a stream that this process reads. Thread safe.
 
     Attributes:
         clock, sleep: seconds of a monotonic clock, and waiting on it.

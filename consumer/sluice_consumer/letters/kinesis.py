@@ -1,4 +1,4 @@
-"""Puts dead letters into a Kinesis stream: one record a record (docs/dead-letters.md, "Where letters go")."""
+"""Puts dead letters into a Kinesis stream: one record a record (docs/dead-letters.md, "Where dead letters go")."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.retry import EXPIRED_TOKEN, KINESIS_TRANSIENT, Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.sinks.edge import SinkUnavailable
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,8 @@ class LetterService:
         """
         if size > most:
             raise self.refused(
-                f"the dead letter of record {letter.sequence}/{letter.sub} of {letter.shard} has {size} bytes, and {most} are allowed there; "
+                f"the dead letter of record {letter.sequence}/{letter.sub} of {letter.shard} has {counted(size, 'byte')}, "
+                f"and {most} are allowed there; "
                 f"raise that limit, or keep dead letters in a folder (onError.deadLetter.path)"
             )
 

@@ -1,4 +1,4 @@
-"""Writes dead letters into an SQS queue: one message a record (docs/dead-letters.md, "Where letters go")."""
+"""Writes dead letters into an SQS queue: one message a record (docs/dead-letters.md, "Where dead letters go")."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ WORDS = 300  # characters of an error in an error
 
 
 class LetterNotWritten(SluiceError):
-    """Dead letters were not stored, for a reason that nobody foresaw. Their records are not left out; it is no failure of `process`."""
+    """Dead letters were not stored, for a reason that nobody foresaw. Their records are not left out; it is not a failure of `process`."""
 
 
 class NamedFailures:
@@ -220,7 +220,7 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
         where: `onError.deadLetter` as it is now.
 
     Raises:
-        Refused: it is no queue or stream any more, or not that folder.
+        Refused: it is not a queue or stream any more, or not that folder.
     """
     folder = pending_letters.folder_of(store, committed + 1)
     if folder is not None and (where is None or (where.path or "").rstrip("/") != folder):
@@ -246,7 +246,7 @@ def letters_of(engine: SparkEngine, where: DeadLetterConfig) -> Queue:
     """
     if where.sqs:
         return SqsLetters(where.sqs, engine.stream.region)
-    assert where.kinesis  # noqa: S101 - the configuration has one of the three, and this is no folder
+    assert where.kinesis  # noqa: S101 - the configuration has one of the three, and this is not a folder
     return KinesisLetters(where.kinesis, engine.stream, engine.identity)
 
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from wsgiref.simple_server import WSGIServer
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from sluice_consumer import logs
 from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.config import MetricsConfig
 from sluice_consumer.driver_report import DriverWarning
+from sluice_consumer.metrics.load import Load
 
 PHASES = ("plan", "process", "close", "commit")
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)  # seconds
@@ -39,6 +40,7 @@ DEAD_LETTERS = Family("sluice_dead_letters_total", "counter", "User records that
 BYTES = Family("sluice_bytes_total", "counter", "Payload bytes in committed batches; an aggregate counts as it was sent")
 BATCHES = Family("sluice_batches_total", "counter", "Committed batches: new ones, and replays of those that an earlier epoch had begun", ("kind",))
 BATCH_SECONDS = Family("sluice_batch_seconds", "histogram", "Seconds that committed batches spent in each phase", ("phase",))
+BUSY = Family("sluice_busy_ratio", "gauge", "Part of the last minute in which a batch was worked on, with the open one")
 WAITS = Family(
     "sluice_waits_total", "counter", "Reads in committed batches that waited out the lease, because an earlier attempt might have been alive"
 )
@@ -46,6 +48,7 @@ TAKE_OVERS = Family("sluice_takeovers_total", "counter", "Leases taken by this d
 WARNINGS = Family("sluice_warnings_total", "counter", "Warnings given, by reason", ("reason",))
 CALLS = Family("sluice_calls_total", "counter", "Requests to AWS, retries included", ("process", "service", "operation"))
 RETRIES = Family("sluice_retries_total", "counter", "Requests to AWS made again, by the error code before", ("process", "service", "cause"))
+STANDBY = Family("sluice_standby", "gauge", "1 while this driver stands by: it has no lease, and reads nothing; else 0")
 GENERATION = Family("sluice_generation", "gauge", "Generation of this driver's lease: the take-overs in the consumer's whole life")
 COMMITTED = Family("sluice_committed_batch", "gauge", "Number of the last committed batch in the consumer's whole life")
 SHARDS = Family("sluice_shards", "gauge", "Shards with a row: open, ended, and held by this driver", ("state",))
@@ -59,8 +62,8 @@ USED = Family(
 RETENTION = Family("sluice_retention_seconds", "gauge", "How long the stream keeps records")
 
 FAMILIES = (
-    RECORDS, DEAD_LETTERS, BYTES, BATCHES, BATCH_SECONDS, WAITS, TAKE_OVERS, WARNINGS, CALLS, RETRIES,
-    GENERATION, COMMITTED, SHARDS, BEHIND, USED, RETENTION,
+    RECORDS, DEAD_LETTERS, BYTES, BATCHES, BATCH_SECONDS, BUSY, WAITS, TAKE_OVERS, WARNINGS, CALLS, RETRIES,
+    STANDBY, GENERATION, COMMITTED, SHARDS, BEHIND, USED, RETENTION,
 )  # fmt: skip
 
 
@@ -75,6 +78,8 @@ class DriverMetrics:
             Counter(f.name, f.help, f.labels, registry=self.registry) for f in (RECORDS, DEAD_LETTERS, BYTES, BATCHES, WAITS, TAKE_OVERS, WARNINGS)
         )
         self._seconds = Histogram(BATCH_SECONDS.name, BATCH_SECONDS.help, BATCH_SECONDS.labels, registry=self.registry, buckets=BUCKETS)
+        self._standby = Gauge(STANDBY.name, STANDBY.help, registry=self.registry)
+        self._busy = Gauge(BUSY.name, BUSY.help, registry=self.registry)
         self._spent: dict[str, float] = {}
         self._phase, self._since = "", 0.0
         self._http: WSGIServer | None = None
@@ -98,8 +103,19 @@ class DriverMetrics:
         for phase, seconds in self._spent.items():
             self._seconds.labels(phase).observe(seconds)
 
+    def stands_by(self, server: MetricsConfig | None, *, in_pod: bool) -> None:
+        """The driver has no lease yet, and is scraped all the same."""
+        self._standby.set(1)
+        if server:
+            self.serve(server, in_pod)
+
+    def busy(self, load: Load) -> None:
+        """From now on a scrape asks `load`."""
+        self._busy.set_function(lambda: load.busy)
+
     def took(self, how: str) -> None:
         """The lease was taken: `new`, `released`, `expired` or `forced`."""
+        self._standby.set(0)
         self._takes.labels(how).inc()
 
     def warned(self, warning: DriverWarning) -> None:
@@ -107,8 +123,10 @@ class DriverMetrics:
         self._warnings.labels(warning.reason).inc()
 
     def serve(self, server: MetricsConfig, everywhere: bool) -> int | None:  # noqa: FBT001 - in a pod, or not
-        """Serves `/metrics` from a thread of its own; returns the port, or None if it could not be had."""
-        address = server.address or (_all_addresses() if everywhere else "127.0.0.1")
+        """Serves `/metrics` from a thread of its own, if it does not yet; returns the port, or None if it could not be had."""
+        if self._http is not None:
+            return self._http.server_port
+        address = server.address or (all_addresses() if everywhere else "127.0.0.1")
         try:
             self._http, _ = prometheus_client.start_http_server(server.port, address, self.registry)
         except OSError as error:
@@ -124,6 +142,6 @@ class DriverMetrics:
             self._http.server_close()
 
 
-def _all_addresses() -> str:
+def all_addresses() -> str:
     """Of both kinds where the machine has both: a pod may have an address of IPv6 only."""
     return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - Prometheus scrapes the pod's address

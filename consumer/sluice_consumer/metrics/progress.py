@@ -5,18 +5,23 @@ from __future__ import annotations
 import datetime
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.versions import Version
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
+from sluice_consumer.driver_report import DriverReport, DriverWarning, SpecVersion, WarningReason
+from sluice_consumer.metrics.load import Load
 
 WINDOW = 30  # batches over which the rate is taken
 YEAR_SECONDS = 31_536_000  # what takes longer has no pace: it waits for the end
 LOSSES = 2  # the last ones are named in the counts
 WARNINGS = 5  # the last ones are reported; all of them are in the log
+VERSIONS = 10  # the last ones are reported; `sluice show` prints all that the table has
 
 
 class BatchProgress:
@@ -27,15 +32,20 @@ class BatchProgress:
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
         lasting: the one that an outage lasts, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
+        versions: those of the table, as this epoch began; none in a table that names none.
+        load: how busy this epoch is.
     """
 
-    def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, consumer: Consumer, generation: int, interval: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+        """`interval`: seconds from batch to batch."""
+        self.load = Load(interval, clock)
         self._consumer, self._generation, self._clock = consumer, generation, clock
         self._records = self._batches = self._excluded = 0
         self._losses: deque[str] = deque(maxlen=LOSSES)
         self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
         self._warnings: deque[DriverWarning] = deque(maxlen=WARNINGS)
+        self.versions: tuple[SpecVersion, ...] | None = None
         self.near: DriverWarning | None = None
         self.isolating: DriverWarning | None = None
         self.lasting: DriverWarning | None = None
@@ -48,9 +58,10 @@ class BatchProgress:
         self._excluded += committed.excluded
         self.behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
+        self.load.committed(committed.rows, seconds)
         excluded = f", {committed.excluded} more in the dead letters" if committed.excluded else ""
         unread = f", {committed.unread} of them not read again" if committed.unread else ""
-        what = f"{committed.records} records of {len(committed.rows)} shards{unread}{excluded}"
+        what = f"{counted(committed.records, 'record')} of {counted(len(committed.rows), 'shard')}{unread}{excluded}"
         return f"batch {committed.number}: {what} in {seconds:.3f} s, {self.behind} ms behind"
 
     def warn(self, warning: DriverWarning) -> None:
@@ -67,19 +78,25 @@ class BatchProgress:
     def onto(self, report: DriverReport) -> DriverReport:
         """The report with the fields that follow from rows and batches."""
         view = self._consumer.view
-        opened = len(view.opened)
+        opened = view.opened
+        farthest, others = _farthest(opened)
         return replace(
             report,
             generation=self._generation,
             batch=view.committed,
-            open_shards=opened,
-            ended_shards=view.known - opened,
+            open_shards=len(opened),
+            ended_shards=view.known - len(opened),
             held_shards=planner.held(view, self._generation),
             millis_behind_latest=self.behind,
             records=self._records,
             records_per_second=self._rate(),
             dead_letters=self.dead_letters(),
+            busy=self.load.busy,
+            active_shards=self.load.active_shards,
+            farthest_shard=farthest,
+            millis_behind_others=others,
             warnings=self.warnings,
+            versions=self.versions,
         )
 
     def counts(self) -> str:
@@ -87,11 +104,36 @@ class BatchProgress:
         view = self._consumer.view
         excluded = f"; {self._excluded} more in the dead letters" if self._excluded else ""
         missing = f"; records may be missing: {'; '.join(self._losses)}" if self._losses else ""
-        return f"{self._records} records in {self._batches} batches of {view.known} shards, up to batch {view.committed}{excluded}{missing}"
+        done = f"{counted(self._records, 'record')} in {counted(self._batches, 'batch')} of {counted(view.known, 'shard')}"
+        return f"{done}, up to batch {view.committed}{excluded}{missing}"
 
     def _rate(self) -> float:
         seconds = self._clock() - self._recent[0][0]
         return round(sum(records for _, records in list(self._recent)[1:]) / seconds, 1) if seconds else 0.0
+
+
+def spec_versions(listed: Sequence[Version]) -> tuple[SpecVersion, ...]:
+    """The last versions that a table names, the newest first, as a report has them."""
+    return tuple(
+        SpecVersion(first_batch=each.first, since=_moment(each.at), hash=each.spec.hash, image=each.spec.image, reset=each.reset)
+        for each in reversed(listed[-VERSIONS:])
+    )
+
+
+def _moment(millis: int) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromtimestamp(millis // 1000, datetime.UTC)
+    except (ValueError, OverflowError, OSError):  # a driver without a clock named it
+        return None
+
+
+def _farthest(opened: list[ShardRow]) -> tuple[str | None, int | None]:
+    """The shard that is farthest behind, if one is, and how far the farthest of all others is behind."""
+    if not opened:
+        return None, None
+    first = max(opened, key=lambda row: row.behind)
+    others = max((row.behind for row in opened if row is not first), default=0)
+    return (first.id, others) if first.behind else (None, 0)
 
 
 @dataclass

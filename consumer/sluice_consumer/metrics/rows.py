@@ -37,9 +37,9 @@ class RowFigures(Collector):
         yield _gauge(GENERATION, [((), generation)])
         yield _gauge(COMMITTED, [((), view.committed)])
         yield _gauge(SHARDS, (((state,), number) for state, number in states.items()))
-        yield _gauge(BEHIND, (((row.id,), row.behind) for row in opened))
+        yield _gauge(BEHIND, (((row.id,), row.behind) for row in opened if row.has_begun))
         finished = self._finished(view)
-        yield from self._retention([row for row in opened if row.id not in finished])
+        yield from self._retention([planner.aged(view, row) for row in opened if row.id not in finished])
 
     def _retention(self, opened: list[ShardRow]) -> Iterable[Metric]:
         stream, now = self._consumer.identity, round(self._wall() * 1000)

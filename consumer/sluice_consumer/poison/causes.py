@@ -32,6 +32,14 @@ class RaisedLink:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRefusal:
+    """A refusal of ours in a task: its class, and its words as a whole, which end with what to do."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Raised:
     """A failure as it is judged.
 
@@ -40,12 +48,14 @@ class Raised:
         place: the user's line that raised it, `file:line`; "" if none is known.
         trace: all that is known of it, for people. Nothing is decided by it.
         ours: a line of Sluice raised it, in the driver.
+        refused: what reading the batch refused, in a task. Nothing is decided by its words.
     """
 
     chain: tuple[RaisedLink, ...]
     place: str = ""
     trace: str = ""
     ours: bool = False
+    refused: TaskRefusal | None = None
 
 
 def is_own(raised: Raised) -> bool:

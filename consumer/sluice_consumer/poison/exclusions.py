@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note
 from sluice_checkpoints.protocol.poison_writes import exclude
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -79,7 +80,7 @@ class Exclusions:
         before = self.note.excluded if self.note.hour == hour else 0
         if before >= self._ports.most:
             raise TooMuchPoison(
-                f"onError.maxExcludedPerHour: {before} records went to the dead letters within an hour, and {row.id} has another one at "
+                f"onError.maxExcludedPerHour: {counted(before, 'record')} went to the dead letters within an hour, and {row.id} has another one at "
                 f"{row.first}; find out what is wrong with them, or raise the limit"
             )
         return replace(self.note, hour=hour, excluded=before + 1, ever=self.note.ever + 1)

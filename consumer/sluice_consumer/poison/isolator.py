@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.plurals import counted, plural
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.poison_note import noted
 from sluice_checkpoints.protocol.poison_writes import RangeKept, shorten
@@ -214,7 +215,7 @@ class Isolator:
     def _exclude(self, row: ShardRow, attempts: int, told: str) -> None:
         record = self._exclusions.exclude(row, attempts, told)
         self._ports.state(None)
-        self._ports.excluded(f"{row.id}: record {record} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}")
+        self._ports.excluded(f"{row.id}: record {record} failed {counted(attempts, 'time')}; it is in the dead letters, and not in batch {row.batch}")
 
     def _shortened(self, row: ShardRow, keep: int) -> ShardRow:
         kept = part(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
@@ -243,13 +244,10 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
     why = f"something is unavailable: {failure.error}" if failure.transient else failure.error
     when = f"in {step.seconds:g} s" if step.seconds else "at once"
-    return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
+    comes = "comes" if kept == 1 else "come"
+    return f"batch {plan.number} failed ({why}); {what} {plural(count, 'record')} of {counted(shards, 'shard')} {comes} again {when}"
 
 
 def _lasting(plan: BatchPlan, failure: BatchFailure) -> str:
     why = "errors that count as an outage" if failure.transient else "errors of which none came alone for long enough"
     return f"batch {plan.number} has failed for a day by {why}, such as {failure.error}"
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

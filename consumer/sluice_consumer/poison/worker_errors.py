@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
 import json
 import re
@@ -17,12 +18,14 @@ import traceback
 from dataclasses import asdict
 from typing import Any
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.poison import raised
-from sluice_consumer.poison.causes import Raised, RaisedLink
+from sluice_consumer.poison.causes import Raised, RaisedLink, TaskRefusal
 
 FORMAT = "sluice-raised/1 "
 LONGEST = 100_000  # characters of a trace
-WORKER = "pyspark.worker"
+REFUSAL = 8_000  # characters of a refusal's words
+WORKER, DEFINED_IN = "pyspark.worker", "pyspark.util"
 HANDLER = "handle_worker_exception"
 LENGTHS = 8  # bytes before the text: a sign and its length
 TRACEBACK = "Traceback (most recent call last):\n"
@@ -35,17 +38,32 @@ BEFORE = re.compile(
     r"(Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
     r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): )?"
     r"(org\.apache\.spark\.api\.python\.PythonException: )?"
+    r"(\[PYTHON_EXCEPTION\] )?(An exception was thrown from the Python worker:[ \n])?"
 )
-"""What Spark puts before a worker's words."""
+"""What Spark puts before a worker's words; the last line is of 4.3."""
 
 
-@functools.cache
 def install() -> None:
     """In a Python worker: what it raises from now on is sent in this form. Elsewhere nothing happens."""
     for name in (WORKER, "__main__"):
         module = sys.modules.get(name)
         if module is not None and (name == WORKER or getattr(getattr(module, "__spec__", None), "name", None) == WORKER):
-            setattr(module, HANDLER, functools.partial(tell, getattr(module, HANDLER)))
+            _install(module)
+
+
+def install_ahead() -> None:
+    """In the daemon of Python workers, before it forks: the same in each of them.
+
+    That of Spark 4.1 has imported the worker's module by then. From 4.2 each worker imports it, and takes the function from where it is defined.
+    """
+    install()
+    _install(importlib.import_module(DEFINED_IN))
+
+
+def _install(module: Any) -> None:
+    sparks = getattr(module, HANDLER)
+    if getattr(sparks, "func", None) is not tell:
+        setattr(module, HANDLER, functools.partial(tell, sparks))
 
 
 def tell(sparks: Any, error: BaseException, outfile: Any, *how: Any, **named: Any) -> None:
@@ -60,9 +78,12 @@ def tell(sparks: Any, error: BaseException, outfile: Any, *how: Any, **named: An
 
 
 def header(error: BaseException) -> str:
-    """The first line: the chain of the exception, and the user's line."""
+    """The first line: the chain of the exception, the user's line, and the words of a refusal of ours."""
     chain = [asdict(raised.thrown(one, implied=implied)) for one, implied in raised.chain(error)]
-    return f"{FORMAT}{json.dumps({'chain': chain, 'place': raised.place(error)})}\n"
+    told: dict[str, Any] = {"chain": chain, "place": raised.place(error)}
+    if isinstance(error, Refused):
+        told["refused"] = asdict(TaskRefusal(type(error).__name__, bounded(str(error), REFUSAL)))
+    return f"{FORMAT}{json.dumps(told)}\n"
 
 
 def parsed(text: str) -> Raised | None:
@@ -101,7 +122,7 @@ def _told(line: str) -> Raised | None:
     try:
         told = json.loads(line)
         chain = tuple(RaisedLink(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])
-        return Raised(chain, told["place"])
+        return Raised(chain, told["place"], refused=TaskRefusal(**told["refused"]) if "refused" in told else None)
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -26,7 +26,7 @@ class ArmedTimer:
 
     Attributes:
         batch: its number. phase: where it is (`batch_watch.BatchPhase`).
-        due: when the timer ends the driver, in monotonic seconds of the machine.
+        due: when the timer ends the driver, in monotonic seconds of the machine; infinite: batches have no limit, and the driver no timer.
     """
 
     batch: int

@@ -7,6 +7,7 @@ its failure is ready. A thread that holds Python's lock holds that thread up, to
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import faulthandler
 import logging
 import math
@@ -141,7 +142,7 @@ class BatchWatch:
     @contextlib.contextmanager
     def started(self) -> Iterator[None]:
         """Looks once a second in here."""
-        threading.Thread(target=self._run, name="batch", daemon=True).start()
+        threading.Thread(target=contextvars.copy_context().run, args=(self._run,), name="batch", daemon=True).start()
         try:
             yield
         finally:
@@ -196,11 +197,11 @@ class BatchWatch:
                 self._arm(batch)
 
     def _arm(self, batch: WatchedBatch) -> None:
-        """Under the lock: a timer that outlives its batch would end a healthy driver."""
+        """Under the lock: a timer that outlives its batch would end a healthy driver. Without a limit there is none, but the mark is set."""
         self._armed = self._ports.clock()
-        if math.isfinite(self._limits.still):
-            seconds = self._limits.still + self._limits.window + GRACE_SECONDS
-            self._ports.mark(ArmedTimer(batch.plan.number, batch.phase.value, self._armed + seconds))
+        seconds = self._limits.still + self._limits.window + GRACE_SECONDS
+        self._ports.mark(ArmedTimer(batch.plan.number, batch.phase.value, self._armed + seconds))
+        if math.isfinite(seconds):
             self._ports.arm(seconds)
 
     # -- the watching thread's side ------------------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from sluice_checkpoints.protocol.lease import TakenLease
 from sluice_consumer.process import sigterm
 from sluice_consumer.process.armed_timer import ArmedTimer
-from sluice_consumer.process.ending import OWN_WORD, WORD_BYTES
+from sluice_consumer.process.ending import OWN_WORD, READY, WORD_BYTES
 from sluice_consumer.process.lease_handoff import LeaseHandoff
 
 log = logging.getLogger(__name__)
@@ -35,10 +36,13 @@ def die_with_parent() -> None:
 class DriverProcess(subprocess.Popen[bytes]):
     """A driver in a process group of its own, with a pipe to its standard input, and a file in memory for its last word (`ending.OwnWord`)."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], more: Mapping[str, int] | None = None) -> None:
+        """`more`: further files that it inherits, by the variable of its environment that has their number."""
+        more = more or {}
+        self._writing = threading.Lock()
         self._word = os.memfd_create("word")
-        environment = os.environ | {PARENT: str(os.getpid()), OWN_WORD: str(self._word)}
-        super().__init__(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, pass_fds=(self._word,))
+        environment = os.environ | {PARENT: str(os.getpid()), OWN_WORD: str(self._word)} | {name: str(number) for name, number in more.items()}
+        super().__init__(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, pass_fds=(self._word, *more.values()))
 
     def gave_its_word(self) -> bool:
         """Whether the driver, which is over, said itself that it ends with this exit status; a signal may make it say so twice."""
@@ -48,25 +52,43 @@ class DriverProcess(subprocess.Popen[bytes]):
         """What the driver's timer was armed for when it was over."""
         return ArmedTimer.parse(self._said(WORD_BYTES))
 
+    def ready(self) -> bool:
+        """Whether a driver that stands by could begin at once."""
+        return self._said(WORD_BYTES).strip() == READY
+
     def _said(self, at: int) -> str:
         return os.pread(self._word, WORD_BYTES, at).replace(b"\0", b"").decode()
+
+    def hand_down(self, line: str) -> bool:
+        """Writes a line, which never waits: a driver that does not read finds thousands of earlier ones, and a dead one needs none.
+
+        A heart's thread may write while another one closes the pipe; another file may have its number by then, so these two exclude each other.
+
+        Returns:
+            Whether it was written, so that the driver will read it if it lives.
+        """
+        assert self.stdin is not None  # noqa: S101 - it is a pipe
+        with self._writing, contextlib.suppress(BrokenPipeError, BlockingIOError, ValueError):
+            return os.write(self.stdin.fileno(), line.encode() + b"\n") > 0
+        return False
 
     def close(self) -> None:
         """Closes the pipe and the file."""
         os.close(self._word)
         assert self.stdin is not None  # noqa: S101 - it is a pipe
-        self.stdin.close()
+        with self._writing:
+            self.stdin.close()
 
 
 @contextlib.contextmanager
-def starting(command: Sequence[str]) -> Iterator[DriverProcess]:
+def starting(command: Sequence[str], more: Mapping[str, int] | None = None) -> Iterator[DriverProcess]:
     """Starts the driver in a process group of its own; it dies when this process dies, when it may not start Spark, and when the lease is not taken.
 
     It imports while the checks are made, and starts Spark while the lease is waited for; without its orders a driver knows no epoch to fence, read or
     write with.
     """
     with sigterm.blocked():
-        child = DriverProcess(command)
+        child = DriverProcess(command, more)
     assert child.stdin is not None  # noqa: S101 - it is a pipe
     os.set_blocking(child.stdin.fileno(), False)
     try:
@@ -78,27 +100,20 @@ def starting(command: Sequence[str]) -> Iterator[DriverProcess]:
         child.close()
 
 
-def permit(child: subprocess.Popen[bytes], environment: Mapping[str, str]) -> None:
+def permit(child: DriverProcess, environment: Mapping[str, str]) -> None:
     """Lets a driver start Spark, with this in its environment."""
-    _hand_down(child, json.dumps(dict(environment)))
+    child.hand_down(json.dumps(dict(environment)))
 
 
-def order(child: subprocess.Popen[bytes], taken: TakenLease, number: int) -> None:
+def order(child: DriverProcess, taken: TakenLease, number: int) -> None:
     """Hands a driver its epoch. One that has died since gets none; `Supervisor.watch` finds out why."""
     orders = LeaseHandoff(taken.epoch.generation, taken.epoch.token, taken.how, taken.wait_out_millis, number, taken.sent)
-    _hand_down(child, json.dumps(dataclasses.asdict(orders)))
+    child.hand_down(json.dumps(dataclasses.asdict(orders)))
 
 
-def pass_on(child: subprocess.Popen[bytes], sent: float) -> None:
+def pass_on(child: DriverProcess, sent: float) -> None:
     """Informs a driver when an accepted heartbeat was sent."""
-    _hand_down(child, repr(sent))
-
-
-def _hand_down(child: subprocess.Popen[bytes], line: str) -> None:
-    """Writes a line, which never waits: a driver that does not read finds thousands of earlier ones, and a dead one needs none."""
-    assert child.stdin is not None  # noqa: S101 - `starting` made it
-    with contextlib.suppress(BrokenPipeError, BlockingIOError, ValueError):
-        os.write(child.stdin.fileno(), line.encode() + b"\n")
+    child.hand_down(repr(sent))
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import logging
+import select
 import signal
 import threading
 import time
@@ -20,12 +20,14 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
-from sluice_consumer import logs
+from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase
+from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
-from sluice_consumer.process.ending import END_REACHED, STOPPED, Ending, Interrupted, ending_of, java_words, report
+from sluice_consumer.process.ending import END_REACHED, READY, STOPPED, Ending, Interrupted, OwnWord, ending_of, java_words, report
+from sluice_consumer.process.executor_drains import drains
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.own_pod import PodAnnotations
@@ -35,14 +37,20 @@ from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.spark import conf, threads, warmup_source
-from sluice_consumer.spark.engine import SparkEngine
-from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
-from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
+from sluice_consumer.spark.engine import SparkEngine, prepare
+from sluice_consumer.spark.entrypoint import load
+from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, target_of
+from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp, warm_up_here
 
 log = logging.getLogger(__name__)
 JVM_SECONDS = 20.0  # for the JVM to answer at all, before it is asked why the driver ends
+STANDBY_LOOK_SECONDS = 15.0  # between two looks at the JVM of a driver that stands by
 MUTE = f"Spark's JVM has not answered for {JVM_SECONDS:g} s, so the cause is not known; the driver's log may show it. The open batch comes again"
 SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
+
+
+class SparkGone(SluiceError):
+    """The JVM of a driver that stood by has ended, or hangs."""
 
 
 def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
@@ -64,14 +72,15 @@ class Driver:
         worked: whether a job of this epoch may have begun.
     """
 
-    def __init__(self, config: Config, pipe: FileIO, start: Callable[[], SparkSession]) -> None:
-        """`pipe`: from the supervisor. `start`: starts Spark."""
-        self._config, self._pipe, self._start_spark = config, pipe, start
+    def __init__(self, config: Config, pipe: FileIO, start: Callable[[], SparkSession], *, standby: bool = False) -> None:
+        """`pipe`: from the supervisor. `start`: starts Spark. `standby`: it gets ready for a lease that another driver holds."""
+        self._config, self._pipe, self._start_spark, self._standby = config, pipe, start, standby
         self._drain = threading.Event()
         self._here = pod.from_environment()
         self._annotations = PodAnnotations(self._here) if self._here else None
         self._reporter = pod.Reporter(None)  # only its epoch's owner reports
         self._spark: SparkSession | None = None
+        self._metrics = DriverMetrics()
         self.work: Session | None = None
         self.worked = False
 
@@ -83,6 +92,8 @@ class Driver:
             spark = self._spark = self._start_spark()
         warm_up = _warm_up(spark, self._config)
         with _meanwhile(warm_up):
+            if self._standby:
+                self._get_ready(spark)
             orders = self._ordered()
         work = self._begun(orders)
         with _meanwhile(warm_up):
@@ -148,29 +159,43 @@ class Driver:
         return not thread.is_alive()
 
     def _ordered(self) -> LeaseHandoff:
-        """Waits for the lease, and watches it from then on."""
+        """Waits for the lease, and watches it from then on. Days may pass until a standby has it, and its JVM may end in that time.
+
+        Raises:
+            SparkGone: the JVM has ended, or does not answer.
+        """
+        while self._standby and not select.select([self._pipe], [], [], STANDBY_LOOK_SECONDS)[0]:
+            if self._spark is not None and not threads.can_work(self._spark, JVM_SECONDS):
+                raise SparkGone("Spark has ended, or did not answer, while this driver stood by. Nothing was read. Start a standby again")
         orders = LeaseHandoff.read(self._pipe)
         Guard(self._pipe, self._config.lease_duration_seconds, orders.sent).start()
         return orders
 
+    def _get_ready(self, spark: SparkSession) -> None:
+        """All that a start needs and that no lease, table or stream decides. What a pipeline prepares here, it prepares again under the lease."""
+        self._metrics.stands_by(self._config.metrics, in_pod=self._here is not None)
+        with StartWatch("the preparation of the standby").watching():
+            process = load(self._config.pipeline.entrypoint)
+            if pipelines.is_standby_safe(process):
+                prepare(process, spark, self._config.pipeline.args)
+            if conf.is_local(str(spark.sparkContext.master)):
+                warm_up_here(spark, warmup_source.options(self._config.stream))
+        OwnWord.mark(READY)
+        logs.say("standing by: Spark and the pipeline are ready")
+
     def _begun(self, orders: LeaseHandoff) -> Session:
         self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
         lease = WorkLease(Epoch(orders.generation, orders.token), orders.how, orders.waitOutMillis)
-        self.work = Session(self._config, lease, self._reporter, self._drain)
+        self.work = Session(self._config, lease, self._reporter, self._drain, self._metrics)
         self.work.begin(in_pod=self._here is not None)
         return self.work
 
     def _start_following(self, spark: SparkSession, work: Session) -> None:
         if self._annotations is None or self._here is None:
             return
-        target = self._target(spark)
+        target = target_of(spark, self._config.executors or 0, self._config.drain_timeout_seconds, time.monotonic)
         prefix = spark.conf.get("spark.kubernetes.executor.podNamePrefix", self._here.name) or self._here.name
         threading.Thread(target=self._follow, args=(target, prefix, work), name="executors", daemon=True).start()
-
-    def _target(self, spark: SparkSession) -> ExecutorTarget | OwnProcess:
-        if conf.is_local(str(spark.sparkContext.master)):
-            return OwnProcess()
-        return ExecutorTarget(SparkBackend(spark.sparkContext), self._config.executors or 0, self._config.drain_timeout_seconds, time.monotonic)
 
     def _follow(self, target: ExecutorTarget | OwnProcess, prefix: str, work: Session) -> None:
         """Keeps the executors at the operator's target, and the report fresh."""
@@ -179,14 +204,14 @@ class Driver:
             try:
                 target.apply(target.total if wanted is None else wanted)
                 self._reporter.update(_seen(target, prefix, work.look()))
+                self._reporter.update(work.busy)
             except Exception:  # the next step tries again; the batch loop must not die of it
                 log.exception("the executor target could not be applied")
             time.sleep(pod.POLL_SECONDS)
 
 
 def _seen(target: ExecutorTarget | OwnProcess, prefix: str, warnings: tuple[DriverWarning, ...]) -> pod.ReportChange:
-    now, wall = time.monotonic(), datetime.datetime.now(datetime.UTC)
-    draining = tuple(described(drain, prefix, now, wall) for drain in target.draining.values())
+    draining = drains(target, prefix)
     return lambda report: dataclasses.replace(report, executors=target.live, draining=draining, warnings=warnings)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from sluice_checkpoints.errors import SluiceError
 
 OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of the file for its word
 WORD_BYTES = 64  # for the word, then for the mark
+READY = "ready"  # the mark of a driver that stands by, once Spark and the pipeline are ready
+NAMES = 1500  # characters of consumers in an exit message
+MORE = "…"  # after them, if some have no room; no consumer has this name
 COLUMNS = 150  # of a line of the exit message
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
@@ -40,6 +44,7 @@ class Ending:
     Attributes:
         quiet: no process of this epoch can still be working, so that its lease may be released.
         screen: the same for a screen, in lines; "" where reason and message say it.
+        working: of a group, consumers whose `process` was running, or that are the cause.
     """
 
     code: int
@@ -47,6 +52,7 @@ class Ending:
     message: str
     quiet: bool = False
     screen: str = ""
+    working: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
@@ -60,14 +66,15 @@ class OwnWord:
     """The file in memory in which a driver says with which status it ends, just before it does (`child_process.DriverProcess`).
 
     An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain. The file also holds what
-    its timer is armed for (`armed_timer`). A mark overwrites the previous one, and waits for no reader as a line in a pipe would.
+    its timer is armed for (`armed_timer`), and before its first batch whether it is `READY`. A mark overwrites the previous one, and waits for no
+    reader as a line in a pipe would.
     """
 
     pipe: int | None = None  # of this process, once `open` was called; None: nobody listens
 
     @classmethod
     def mark(cls, armed: object | None) -> None:
-        """Says what the timer is armed for; None: it is not."""
+        """Says what the timer is armed for, or `READY`; None: neither."""
         if cls.pipe is not None:
             with contextlib.suppress(OSError):  # as in `leave`: whoever does not listen
                 os.pwrite(cls.pipe, str(armed or "").encode().ljust(WORD_BYTES)[:WORD_BYTES], WORD_BYTES)
@@ -102,6 +109,11 @@ def unexplained(status: int) -> Ending:
     )
 
 
+def killed(status: int) -> Ending:
+    """The ending of a driver that a signal ended."""
+    return Ending(1, "DriverKilled", f"the driver process was killed by signal {-status} ({signal.Signals(-status).name})")
+
+
 def decoded(status: int) -> tuple[int, bool]:
     """Exit code and `quiet` of a driver, from its exit status."""
     if status in {0, UNCLEAN}:
@@ -130,8 +142,15 @@ def java_words(error: BaseException) -> tuple[tuple[str, str], ...]:
 def report(ending: Ending) -> None:
     """Writes the message to stderr and, in a container, to its termination log. A failure to write that log is only said."""
     _say(folded(ending.screen or f"{ending.reason}: {ending.message}"))
-    if problem := termination_log.write({"reason": ending.reason, "message": ending.message}):
+    named = {"working": _fitting(ending.working)} if ending.working else {}
+    if problem := termination_log.write({"reason": ending.reason, "message": ending.message, **named}):
         _say(f"no termination message was left: {problem}")
+
+
+def _fitting(names: tuple[str, ...]) -> list[str]:
+    """The first of these names that leave room for a message, and a mark if some are left out."""
+    found = [name for at, name in enumerate(names) if sum(map(len, names[: at + 1])) <= NAMES]
+    return found if len(found) == len(names) else [*found, MORE]
 
 
 def finish(ending: Ending) -> int:

@@ -49,7 +49,7 @@ def _find(named: str, module: str) -> ModuleSpec | None:
             source = _source(package) if package else ""
             if source is None or UNKNOWN_NAMES.search(source):
                 return None
-            raise Refused(f"{named}: there is no module {name}; is it in the image?")
+            raise Refused(f"{named}: there is no module {name}; is it in the image, or in the folder where you run this?")
     return spec
 
 

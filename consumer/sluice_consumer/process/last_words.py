@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sluice_checkpoints.plurals import plural
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.process.user_failure import UserFailure, cut
 
@@ -107,7 +108,7 @@ def places(failure: UserFailure) -> Iterator[str]:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {plural(number, what)}"
 
 
 def _indented(line: str) -> str:

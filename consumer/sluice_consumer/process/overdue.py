@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
@@ -25,7 +26,6 @@ from sluice_consumer.process.ending import Ending, report
 from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
-from sluice_consumer.spark.status import SparkStatus
 from sluice_consumer.spark.threads import JavaThread
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[Driver
     """What a watch needs of a driver."""
 
     def moved() -> Progress:
-        return SparkStatus(engine.spark).moved()
+        return engine.moved()
 
     def end(batch: WatchedBatch) -> None:
         OverdueBatch(engine.spark, isolator).end(batch)
@@ -71,21 +71,21 @@ def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
     where = stacks.place(frames)
     doing = {
         BatchPhase.BEGINNING: "its ranges are being read",
-        BatchPhase.PROCESS: "Spark plans it, and process was not called" if batch.planning else f"process stands at {where}",
+        BatchPhase.PROCESS: "Spark plans it, and process was not called" if batch.planning else f"process is at {where}",
         BatchPhase.FAILED: f"process raised {type(batch.error).__name__}: {batch.error}; what follows that has no end",
         BatchPhase.CLOSING: "process has returned, and the batch is being committed",
     }[batch.phase]
-    return f"batch {batch.plan.number} of {len(batch.plan.rows)} shards has not ended after {batch.seconds:.0f} s ({why}): {doing}"
+    return f"batch {batch.plan.number} of {counted(len(batch.plan.rows), 'shard')} has not ended after {batch.seconds:.0f} s ({why}): {doing}"
 
 
 def note(isolator: Isolator | None, batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> None:
-    """Leaves the failure for the next driver's search: that `process` does not end, or what it raised. Else it is no failure of `process`."""
+    """Leaves the failure for the next driver's search: that `process` does not end, or what it raised. Else it is not a failure of `process`."""
     if isolator is None or batch.drained or batch.planning:
         return
     number, place = batch.plan.number, stacks.place(frames)
     if batch.phase is BatchPhase.PROCESS:
         trace = "".join(traceback.format_list(frames))
-        isolator.overdue(number, f"BatchOverdue at {place}", f"{words(batch, frames)}\n{trace}BatchOverdue: process stands at {place}")
+        isolator.overdue(number, f"BatchOverdue at {place}", f"{words(batch, frames)}\n{trace}BatchOverdue: process is at {place}")
     failure = judged(batch.error) if batch.error is not None else None
     if failure is not None and not failure.transient:
         isolator.overdue(number, failure.error, failure.told)

@@ -99,5 +99,5 @@ class RunWatch:
 
 
 def raise_in(thread: int, error: type[BaseException]) -> None:
-    """Raises in another thread, as soon as it runs a line of Python."""
+    """Raises an error in another thread, as soon as that thread runs a line of Python."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

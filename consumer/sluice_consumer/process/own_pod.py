@@ -1,4 +1,4 @@
-"""The driver's own pod at the API server: its annotations are read, and one is set.
+"""The driver's own pod at the API server: its annotations are read and written.
 
 Two calls by urllib3, which is loaded for AWS anyway. The official client does the same. To import it took 0.6 s of CPU in the supervisor, again in
 the driver, and both stood before Spark's start (docs/performance.md, "A driver's start").
@@ -34,7 +34,7 @@ class PodAnnotations:
         """Opens nothing yet.
 
         Raises:
-            KeyError: this is no pod. OSError: it has no service account.
+            KeyError: this is not a pod. OSError: it has no service account.
         """
         host, port = environment[HOST], environment[PORT]
         self._token, self._uid = account / "token", pod.uid
@@ -50,13 +50,13 @@ class PodAnnotations:
         """
         return self._call("GET", b"").get("metadata", {}).get("annotations") or {}
 
-    def write(self, name: str, value: str) -> None:
-        """Sets one, if the pod is still the one with our uid.
+    def write(self, annotations: Mapping[str, str | None]) -> None:
+        """Sets these, and removes those that are None, if the pod is still the one with our uid. All of them, or none.
 
         Raises:
             PodCallRefused: it is not, or another refusal. HTTPError, OSError: there is no answer.
         """
-        body = {"metadata": {"uid": self._uid, "annotations": {name: value}}}
+        body = {"metadata": {"uid": self._uid, "annotations": dict(annotations)}}
         self._call("PATCH", json.dumps(body).encode(), {"Content-Type": "application/merge-patch+json"})
 
     def _call(self, method: str, body: bytes, more: Mapping[str, str] | None = None) -> dict[str, Any]:

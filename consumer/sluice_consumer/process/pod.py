@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.protocol.owners import Owner
+from sluice_checkpoints.protocol.versions import SpecName
 from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.spark.conf import PodAddress
 
@@ -21,6 +22,8 @@ ReportChange = Callable[[DriverReport], DriverReport]
 TARGET = "sluice.dev/executors"
 REPORT = "sluice.dev/report"
 TABLE_MADE = "SLUICE_TABLE_MADE"
+SPEC_HASH, IMAGE = "SLUICE_SPEC_HASH", "SLUICE_IMAGE"
+SPEC_CHARACTERS = 300  # of each: all versions are in one row
 OWNER, CLUSTER = "SLUICE_OWNER", "SLUICE_CLUSTER"
 REPORT_SECONDS = 5.0
 ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
@@ -52,6 +55,12 @@ def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
     return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()), writes=in_pod)
 
 
+def spec(environment: Mapping[str, str] = os.environ) -> SpecName:
+    """The version of this driver's spec. An older operator says neither; outside Kubernetes a person may."""
+    told = (environment.get(name, "")[:SPEC_CHARACTERS] or None for name in (SPEC_HASH, IMAGE))
+    return SpecName(*told)
+
+
 class Annotations(Protocol):
     """The annotations of one pod."""
 
@@ -59,8 +68,8 @@ class Annotations(Protocol):
         """All of them."""
         ...
 
-    def write(self, name: str, value: str) -> None:
-        """Sets one."""
+    def write(self, annotations: Mapping[str, str | None]) -> None:
+        """Sets these, and removes those that are None."""
         ...
 
 
@@ -130,7 +139,7 @@ class Reporter:
     def _run(self, annotations: Annotations) -> None:
         while (text := self._next()) is not None:
             try:
-                annotations.write(REPORT, text)
+                annotations.write({REPORT: text})
             except Exception as error:  # noqa: BLE001 - a report is for people; nothing of the protocol may depend on it
                 log.warning("the report could not be written: %s", error)
                 with self._changed:
@@ -150,8 +159,13 @@ class Reporter:
 def wanted_executors(annotations: Annotations) -> int | None:
     """The operator's target, or None when it says nothing."""
     try:
-        value = annotations.read().get(TARGET)
+        return target_in(annotations.read())
     except Exception as error:  # noqa: BLE001 - the next poll asks again
         log.warning("the executor target could not be read: %s", error)
         return None
+
+
+def target_in(annotations: Mapping[str, str]) -> int | None:
+    """The operator's target in the annotations of a pod."""
+    value = annotations.get(TARGET)
     return int(value) if value is not None and value.isascii() and value.isdecimal() else None

@@ -23,6 +23,7 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, order
 from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, PROCESSED, REJECTED, Redrive, RedriveLog, log_of
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration
@@ -176,7 +177,8 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
     prepare(process, spark, config.pipeline.args)
     shards = tuple(sorted({letter.shard for letter in found}))
     info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
-    pipelines.LETTERS.store, pipelines.LETTERS.owner, pipelines.LETTERS.stored = rejected, info.consumer, False
+    pipelines.LETTERS.keep(info.consumer, rejected)
+    pipelines.LETTERS.begin(info.consumer)
     try:
         process(frame(spark, found), info)
     except Exception:
@@ -257,9 +259,7 @@ def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Re
 
 def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
     many = len(one.letters)
-    logs.say(
-        f"redrive {one.number}: {many} {'letter' if many == 1 else 'letters'} of {letters.consumer} {'goes' if many == 1 else 'go'} through process"
-    )
+    logs.say(f"redrive {one.number}: {counted(many, 'letter')} of {letters.consumer} {'goes' if many == 1 else 'go'} through process")
     try:
         return run(spark, config, letters, one, replay=replay)
     except Exception:

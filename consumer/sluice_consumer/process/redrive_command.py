@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from sluice_checkpoints.cli.dead_letters import counted
 from sluice_checkpoints.cli.guard import guarded
 from sluice_checkpoints.cli.report import Output
 from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import Item
 
 
@@ -42,7 +42,8 @@ def _redrive(arguments: Sequence[str], output: Output) -> None:
         output.out.print(f"nothing to redrive{_waiting(told)}", highlight=False)
     else:
         output.out.print(
-            f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {counted(told['redriven'])} redriven{_waiting(told)}", highlight=False
+            f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {counted(told['redriven'], 'letter')} redriven{_waiting(told)}",
+            highlight=False,
         )
         for name in told["rejected"]:
             output.out.print(f"rejected again, and still a dead letter: {escape(name)}", highlight=False)
@@ -57,4 +58,4 @@ class RedriveFailed(SluiceError):
 
 
 def _waiting(told: Item) -> str:
-    return f"; {counted(told['pending'])} left out: their batches are not known to be committed" if told.get("pending") else ""
+    return f"; {counted(told['pending'], 'letter')} left out: their batches are not known to be committed" if told.get("pending") else ""

@@ -6,6 +6,7 @@ The driver process (`driver`) and a session that somebody else made (`embedded`)
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import threading
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused
@@ -20,22 +22,23 @@ from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
-from sluice_consumer.batches import bootstrap, planner, retention
+from sluice_consumer.batches import bootstrap, planner, retention, versions
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import MAX_SECONDS, Config
-from sluice_consumer.driver_report import DriverWarning, ReportPhase, WarningReason
-from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
+from sluice_consumer.driver_report import DriverReport, DriverWarning, ReportPhase, WarningReason
+from sluice_consumer.kinesis.http import HttpKinesis, client
 from sluice_consumer.letters.stores import check_former
 from sluice_consumer.metrics.driver import DriverMetrics
-from sluice_consumer.metrics.progress import Backfill, BatchProgress
+from sluice_consumer.metrics.load import steady
+from sluice_consumer.metrics.progress import Backfill, BatchProgress, spec_versions
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.poison.isolator import Isolator, SettlePatience
-from sluice_consumer.process import migrated_source, overdue, poison_ports, wiring
+from sluice_consumer.process import migrated_source, overdue, pod, poison_ports, wiring
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
@@ -74,21 +77,28 @@ class Session:
 
     Attributes:
         consumer: its rows; also asked when it failed, and why.
+        spec: the version that the table is to name.
+        queue_up: called before jobs begin, of a batch or of one that comes again, while nothing watches it; it may wait. In a group, for slots.
     """
 
-    def __init__(self, config: Config, lease: WorkLease, reporter: Reporter, drain: threading.Event) -> None:
+    def __init__(self, config: Config, lease: WorkLease, reporter: Reporter, drain: threading.Event, metrics: DriverMetrics | None = None) -> None:
+        """`metrics` of a driver that stood by. Without them it makes its own."""
         self._config, self._lease, self._reporter, self._drain = config, lease, reporter, drain
+        self.spec = pod.spec()
+        self.queue_up: Callable[[], None] = lambda: None
         self._began = time.monotonic()
         self._service_time = retention.ServiceTime()
-        self._metrics = DriverMetrics()
+        self._metrics = metrics or DriverMetrics()
         self._backfill: Backfill | None = None
         self._open: int | None = None
         self._watch: BatchWatch | None = None
         self._calls = RequestFigures()
         self._kinesis = self._calls.requests.listener(KINESIS)
+        self._client: HttpKinesis | None = None
         store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
-        self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase)
-        self._progress = BatchProgress(self.consumer, lease.epoch.generation)
+        self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase, logs.now_millis)
+        self._progress = BatchProgress(self.consumer, lease.epoch.generation, config.batch.interval_seconds)
+        self._metrics.busy(self._progress.load)
         for collector in (self._calls, RowFigures(self.consumer, finished=self._finished)):
             self._metrics.registry.register(collector)
 
@@ -106,11 +116,15 @@ class Session:
         self._progress.behind = self._unread_for()
         self._suspect(self.consumer.notes)
         if planner.next_batch(self.consumer.view).replay:
-            client = self.kinesis()
-            source = ShardReader(client, self.consumer.catalog, self.consumer.identify())
-            retention.settle(self.consumer, client, source, self._config.accept_loss_of_batch)
+            kinesis = self.kinesis()
+            source = ShardReader(kinesis, self.consumer.catalog, self.consumer.identify())
+            retention.settle(self.consumer, kinesis, source, self._config.accept_loss_of_batch)
+        named = versions.begin(self.consumer, self.spec, logs.now_millis())
+        if named[-1].generation == self._lease.epoch.generation:
+            logs.say(f"a version of the spec begins with batch {named[-1].first}")
+        self._progress.versions = spec_versions(named)
         if self._config.migrate_from is not None:
-            threading.Thread(target=self._watch_source, name="source", daemon=True).start()
+            threading.Thread(target=contextvars.copy_context().run, args=(self._watch_source,), name="source", daemon=True).start()
 
     def _unread_for(self) -> int | None:
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
@@ -124,10 +138,18 @@ class Session:
             self._reporter.update(lambda report: replace(report, phase=ReportPhase.WAITING_OUT_LEASE, deadline=logs.in_seconds(left)))
             self._drain.wait(left)
 
-    def engine(self, spark: SparkSession, warm_up: WarmUp | None = None) -> SparkEngine:
-        """What runs this epoch's batches in a session."""
+    @property
+    def registry(self) -> CollectorRegistry:
+        """The metrics of this epoch."""
+        return self._metrics.registry
+
+    def engine(self, spark: SparkSession, warm_up: WarmUp | None = None, share: float = 1.0) -> SparkEngine:
+        """What runs this epoch's batches in a session. `share`: of its slots, for the tasks that read a batch."""
         assert self.consumer.row is not None  # noqa: S101 - begin() set it
-        return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.epoch.generation, self.consumer.row.consumer_id), warm_up)
+        owner = (self._lease.epoch.generation, self.consumer.row.consumer_id)
+        engine = SparkEngine(spark, self._config, self.consumer.identify(), owner, warm_up)
+        engine.share = share
+        return engine
 
     def loop(self, engine: SparkEngine, *, watching: Watching = overdue.ports) -> None:
         """Batches, until it has to drain, or until the end of the run that the configuration names.
@@ -160,16 +182,23 @@ class Session:
     def _watched(self, engine: ReadSettings, plan: BatchPlan) -> Iterator[None]:
         """A batch from its begin to its end: reported, and watched. Its tasks know the retention that the last audit found."""
         assert self._watch is not None  # noqa: S101 - loop() set it
+        self.queue_up()
         engine.identity = self.consumer.identity or engine.identity
         self._open = plan.number
         self._reporter.update(lambda report: replace(report, open_batch=plan.number))
-        with self._watch.batch(plan):
-            yield
+        self._progress.load.begin()
+        try:
+            with self._watch.batch(plan):
+                yield
+        finally:
+            self._progress.load.end()
 
     def _rest(self, seconds: float) -> bool:
         """A pause that counts as no batch's time; whether the driver is to drain."""
         with self._watch.resting() if self._watch else contextlib.nullcontext():
-            return self._drain.wait(seconds)
+            drains = self._drain.wait(seconds)
+            self.queue_up()
+            return drains
 
     @property
     def done(self) -> str:
@@ -192,7 +221,8 @@ class Session:
         how = self._config.on_error
         check_former(self.consumer.store, self.consumer.view.committed, how.dead_letter if how else None)
         if how is None:
-            pipelines.LETTERS.store = None  # that of a run before, in the same process
+            assert self.consumer.row is not None  # noqa: S101 - begin() set it
+            pipelines.LETTERS.keep(self.consumer.row.consumer_id, None)  # that of a run before, in the same process
             self._unpublished()
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
@@ -249,13 +279,18 @@ class Session:
         self._progress.near = near
         return self._progress.warnings
 
+    def busy(self, report: DriverReport) -> DriverReport:
+        """The report with how busy this epoch is now: a batch that takes its time is work, and one that does not come is none."""
+        return replace(report, busy=steady(report.busy, self._progress.load.busy))
+
     def _finished(self, view: TableView) -> frozenset[str]:
         return self._backfill.end.finished(view) if self._backfill else frozenset()
 
     def kinesis(self) -> HttpKinesis:
-        """A client of the stream; its calls are counted."""
-        stream = self._config.stream
-        return connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint), self._kinesis)
+        """The client of the stream that this epoch has; its calls are counted. It goes with the epoch: a pool's driver has thousands of them."""
+        if self._client is None:
+            self._client = client(self._config.stream.address, self._kinesis)
+        return self._client
 
     def looks(self) -> ShardLooks:
         """Which shards are idle, within the share of their calls that the user gave."""
@@ -315,7 +350,10 @@ class Session:
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:
-    """The reason behind Spark's exception: a later epoch took over, or the stream was deleted or made again. Else the exception itself."""
+    """The reason behind Spark's exception: a later epoch took over, the stream was deleted or made again, or a task refused to read it.
+
+    Else the exception itself.
+    """
     with contextlib.suppress(Exception):
         row = consumer.store.consumer()
         if row is not None and row.generation != consumer.epoch.generation:
@@ -326,4 +364,6 @@ def root_cause(consumer: Consumer, error: Exception) -> Exception:
         return refused
     except Exception:  # it may only be unreachable: then nothing is known
         log.exception("the stream could not be described")
+    with contextlib.suppress(Exception):  # a JVM that is gone does not say what its exception was
+        return poison_ports.refusal(error) or error
     return error

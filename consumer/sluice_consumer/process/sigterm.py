@@ -30,6 +30,12 @@ def set_on_term(event: threading.Event, say: Callable[[], None]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
+def ignore() -> None:
+    """From now on SIGTERM does nothing here, since the supervisor decides what ends. It still ends programs that this process starts."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
     """Processes that are started in here have SIGTERM blocked; this process gets it afterwards."""

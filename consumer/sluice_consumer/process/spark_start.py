@@ -40,8 +40,13 @@ def settings(config: Config, here: conf.PodAddress | None, master: str | None) -
 
 def session(config: Config, master: str | None) -> SparkSession:
     """Starts Spark in one step, in no pod: it asks no cluster for executors."""
+    return session_of(settings(config, None, master))
+
+
+def session_of(asked: Mapping[str, str]) -> SparkSession:
+    """Starts Spark in one step, with these settings."""
     _prepare()
-    return _session(settings(config, None, master))
+    return _session(asked)
 
 
 def _prepare() -> None:

@@ -26,6 +26,12 @@ def main_stack(ident: int | None = None) -> list[traceback.FrameSummary]:
     return list(traceback.extract_stack(sys._current_frames()[ident or threading.main_thread().ident or 0]))  # noqa: SLF001
 
 
+def innermost(ident: int | None = None) -> str:
+    """Where the thread that `main_stack` means is, as `file:line in function`, whoever wrote that code."""
+    frame = main_stack(ident)[-1]
+    return Frame(frame.filename, frame.lineno or 0, frame.name).place
+
+
 def in_process(ident: int) -> bool:
     """Whether this thread is inside of the user's function, and not in what calls it."""
     return bool(_called(main_stack(ident)))
@@ -37,7 +43,7 @@ def _called(frames: Sequence[traceback.FrameSummary]) -> Sequence[traceback.Fram
 
 
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
-    """Where the user's code stands, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
+    """Where the user's code is, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
     if any(frame.name == CHECKED and frame.filename.endswith("sluice_consumer/spark/jobs.py") for frame in frames):
         return "its end: it has returned, and Spark jobs that read the batch run on"
     calls = [Frame(at.filename, at.lineno or 0, at.name) for at in _called(frames)]

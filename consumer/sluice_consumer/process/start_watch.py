@@ -38,9 +38,8 @@ class StartWatch:
             logs.warn(f"{self._what} has taken {taken:.0f} s; the driver ends after {START_SECONDS:.0f} s")
 
     def _end(self, taken: float) -> None:
-        frame = stacks.main_stack()[-1]
         logs.log.error("Python's threads:\n%s", stacks.python_stacks())
-        where = f"the driver is at {frame.filename}:{frame.lineno} in {frame.name}"
+        where = f"the driver is at {stacks.innermost()}"
         report(Ending(1, "StartOverdue", f"{self._what} did not end within {taken:.0f} s: {where}. Its log has the stacks of all threads"))
         self._leave(1)
 

@@ -29,7 +29,7 @@ from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config, MigrateFromConfig
 from sluice_consumer.process import pod, wiring
 from sluice_consumer.process.child_process import DriverProcess, end_group, pass_on
-from sluice_consumer.process.ending import Ending, Stopped, decoded, unexplained
+from sluice_consumer.process.ending import Ending, Stopped, decoded, killed, unexplained
 from sluice_consumer.process.lease_handoff import WORKING
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ GONE = (
     "or, to begin again, delete this KinesisConsumer and create it again"
 )
 EARLY = "stopped before the driver had begun"
+WayToTake = Callable[[CheckpointStore, LeaseRequest, Watcher], TakenLease]
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Heartbeats:
         keep_promise_until: monotonic time before which the old, longer promise holds (a forced take).
         accepted: monotonic time at which the last accepted beat was *sent*.
         on_beat: called with each such time.
+        beats: how many are sent in the duration of a lease.
     """
 
     beat: Callable[[int | None], bool]
@@ -61,6 +63,7 @@ class Heartbeats:
     keep_promise_until: float = 0.0
     clock: Callable[[], float] = time.monotonic
     on_beat: Callable[[float], None] = lambda _sent: None
+    beats: int = 3
     refused: bool = False
     given_up: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
@@ -80,17 +83,17 @@ class Heartbeats:
             log.warning("a heartbeat was not accepted: %s", error)
 
     def run(self) -> None:
-        """Beats until `stop`, every third of the lease; after a failure sooner."""
+        """Beats until `stop`, every third of the lease, or as often as `beats` says; after a failure sooner."""
         while not self.stop.is_set() and not self.refused:
             self.once()
-            third = self.lease / 3
-            self.stop.wait(third if self.clock() - self.accepted < third else third / 8)
+            pause = self.lease / self.beats
+            self.stop.wait(pause if self.clock() - self.accepted < pause else pause / 8)
 
     @staticmethod
     def of(taken: TakenLease, config: Config, store: CheckpointStore, on_beat: Callable[[float], None] = lambda _sent: None) -> Heartbeats:
         """The heart of a lease that was just taken; `store` has a heartbeat's patience."""
         return Heartbeats(
-            lambda promise: store.beat(taken.epoch, promise),
+            lambda promise: store.beat(taken.epoch, promise, logs.now_millis()),
             config.lease_duration_seconds,
             accepted=taken.sent,
             keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
@@ -157,10 +160,7 @@ def unfinished(store: CheckpointStore) -> Refused:
 
 def migrate_command(config: Config, source: MigrateFromConfig) -> str:
     """What to run where a migration is missing. In a cluster the operator's Job does it."""
-    return (
-        f"outside of a cluster, run: python -m sluice_checkpoints migrate --source {source.table} --stream {config.stream.name} "
-        f"--target {config.checkpoints.table} --region {config.stream.region}"
-    )
+    return f"outside of a cluster, run: sluice migrate --source {source.table} --target {config.checkpoints.table} {config.stream.options}"
 
 
 def open_table(config: Config, *, made: bool = False) -> CheckpointStore:
@@ -204,17 +204,17 @@ class Supervisor:
         self._stopping, self._waits = False, True
         self._drain_until = float("inf")
 
-    def take(self, watcher: Watcher) -> TakenLease:
-        """Takes the lease.
+    def take(self, watcher: Watcher, way: WayToTake = take_over) -> TakenLease:
+        """Takes the lease: gives up if it is held, or another `way` (`standby.wait`).
 
         Raises:
             Stopped: it was stopped. It ends while it waits, and not in the middle of a take, whose lease no process would release.
         """
         self._waits = False
-        taken = take_over(self._store, claim(self._config), dataclasses.replace(watcher, sleep=lambda seconds: self._sleep(watcher, seconds)))
+        taken = way(self._store, claim(self._config), dataclasses.replace(watcher, sleep=lambda seconds: self._sleep(watcher, seconds)))
         if self._stopping:
             if not taken.wait_out_millis:
-                self._release(taken.epoch)
+                self.release(taken.epoch)
             raise Stopped(EARLY)
         return taken
 
@@ -238,6 +238,10 @@ class Supervisor:
     def _drain_seconds(self) -> float:
         return self._config.drain_timeout_seconds + STOP_SECONDS
 
+    def heart(self, taken: TakenLease, on_beat: Callable[[float], None] = lambda _sent: None) -> Heartbeats:
+        """The heart of a lease that was taken."""
+        return Heartbeats.of(taken, self._config, self._beating, on_beat)
+
     def watch(self, child: DriverProcess, taken: TakenLease) -> Ending:
         """Beats while the driver lives, kills it when the lease is lost or its drain has no end, and releases after a clean drain.
 
@@ -246,7 +250,7 @@ class Supervisor:
         self._child, epoch = child, taken.epoch
         if self._stopping:
             self.on_term()
-        heart = Heartbeats.of(taken, self._config, self._beating, lambda sent: pass_on(child, sent))
+        heart = self.heart(taken, lambda sent: pass_on(child, sent))
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()
         while child.poll() is None and heart.alive and self._clock() < self._drain_until:
@@ -278,11 +282,11 @@ class Supervisor:
 
     def _ended(self, status: int, heart: Heartbeats, epoch: Epoch) -> Ending:
         if status < 0:
-            return Ending(1, "DriverKilled", f"the driver process was killed by signal {-status} ({signal.Signals(-status).name})")
+            return killed(status)
         code, quiet = decoded(status)
         lease = "the lease was not released: a task failed or an executor was lost recently; the next driver waits it out"
         if quiet and heart.clock() >= heart.keep_promise_until:
-            lease = self._release(epoch)
+            lease = self.release(epoch)
         if code:
             return Ending(code, "", "")  # the driver has said why itself
         if self._config.until is None:
@@ -290,7 +294,7 @@ class Supervisor:
         logs.say(lease)
         return Ending(0, "", "")  # the driver has said that it reached the end; a drain before it has another code
 
-    def _release(self, epoch: Epoch) -> str:
+    def release(self, epoch: Epoch) -> str:
         """Releases, if it can: a drain was clean whether or not the table answers."""
         try:
             return "the lease was released" if self._beating.release(epoch) else "the lease had been taken by another epoch"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import functools
 
 from sluice_checkpoints.aws.retry import NO_LISTENER, Listener, Patience
-from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.create import DynamoTargets, TableSettings
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Api, DynamoTable, Endpoint, client
+from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.config import Config, StreamConfig
 
+LOOKING_SECONDS = 10.0  # in which tries of a standby's look begin, at most: SIGTERM, and whoever counts on it, wait for its end
 FOLDING_SECONDS = 1.0  # in which tries of a fold begin; connecting and reading have as long each, and no try has more than both
 
 
@@ -40,8 +42,8 @@ def _dynamodb(stream: StreamConfig) -> Api:
 
 
 def store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
-    """The consumer's table, with the patience of a batch."""
-    return CheckpointStore(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener)))
+    """The consumer's table, with the patience of a batch. Rows that somebody changed by hand are refused by name (`row_checks`)."""
+    return CheckpointStore(OwnTable(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener))))
 
 
 def beating_store(config: Config) -> CheckpointStore:
@@ -49,6 +51,14 @@ def beating_store(config: Config) -> CheckpointStore:
     sixth = config.lease_duration_seconds / 6
     endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=sixth / 2)
     return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), Patience(limit=sixth, cap=sixth / 4)))
+
+
+def looking_store(config: Config) -> CheckpointStore:
+    """The same table for the looks of a standby: an answer long before a lease can end that was watched when the table fell silent, or none."""
+    limit = min(LOOKING_SECONDS, config.lease_duration_seconds / 3)
+    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=limit / 2)
+    table = DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), Patience(limit=limit, cap=limit / 4))
+    return CheckpointStore(OwnTable(table))
 
 
 def folding_store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
@@ -60,7 +70,8 @@ def folding_store(config: Config, listener: Listener = NO_LISTENER) -> Checkpoin
 
 def targets(config: Config) -> DynamoTargets:
     """Where the consumer's table is made."""
-    return DynamoTargets(_dynamodb(config.stream))
+    made = config.checkpoints
+    return DynamoTargets(_dynamodb(config.stream), settings=TableSettings(made.tags, made.kms_key_arn))
 
 
 def sources(config: Config) -> DynamoSources:
@@ -70,5 +81,4 @@ def sources(config: Config) -> DynamoSources:
 
 def catalog(config: Config, listener: Listener = NO_LISTENER) -> BotoStreamCatalog:
     """The stream."""
-    stream = config.stream
-    return BotoStreamCatalog(stream.name, stream.region, stream.kinesis_endpoint, Patience(listener=listener))
+    return BotoStreamCatalog(config.stream.address, Patience(listener=listener))

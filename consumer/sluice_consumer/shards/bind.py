@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice_checkpoints.errors import LostRace
-from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, Replay, TaskAttempt
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
@@ -67,17 +66,15 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
         raise LostRace(f"batch {row.batch} of {row.id} is open; {task.batch} is past")
     if row.batch == task.batch:
         return _replay(store, source, task, row)
-    place = FetchRequest(row.id, row.end, row.read_to, row.iterator, _earliest_arrival_millis(store, row), row.parents)
+    place = FetchRequest(row.id, row.end, row.read_to, row.iterator, _earliest_arrival_millis(store, row), row.parents, row.was_open)
     fetched = source.fetch(place, task.limits)
     outcome = task.requests.carry(lambda calls: store.bind(task.epoch, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
 
 
 def _earliest_arrival_millis(store: CheckpointStore, row: ShardRow) -> int:
-    """Where a row was made before anything was read of the shard's parents, it could not say how old the shard may be. Now they are at END."""
-    if row.read_to or row.end != TRIM_HORIZON or not row.parents:
-        return 0
-    return earliest_arrival_millis(store.look(row.parents).values())
+    """A row that was made while the shard's parents were still read says how far they had come by then, or nothing. Now they are at END."""
+    return earliest_arrival_millis(store.look(row.parents).values()) if row.unread and row.parents else 0
 
 
 def _replay(store: CheckpointStore, source: ShardSource, task: Task, row: ShardRow) -> Fetched:
@@ -94,7 +91,7 @@ def _range(fetched: Fetched, row: ShardRow, calls: Counts) -> Range:
         end=fetched.end,
         first=fetched.first,
         records=fetched.records,
-        read_to=max(fetched.read_to, row.read_to),
+        read_to=fetched.read_to,
         children=fetched.children,
         size=fetched.size,
         behind=fetched.behind,

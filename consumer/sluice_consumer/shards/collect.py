@@ -44,12 +44,6 @@ class RecordColumnSet:
         return next((part.records.number(0) for part in self.parts), None)
 
     @property
-    def last_arrival_millis(self) -> int:
-        """Arrival of the last; there must be one."""
-        last = self.parts[-1].records
-        return last.part(len(last) - 1, len(last)).arrival_millis[0]
-
-    @property
     def partition_key(self) -> list[str]:
         """Partition keys."""
         return [key for part in self.parts for key in part.records.partition_key]
@@ -84,6 +78,7 @@ class RangeBuffer:
         size: bytes of payload of the Kinesis records taken, aggregates counted as they were sent.
         delivered: the same as it is handed over, which is what limits count: of aggregates the user records' data and partition keys.
         taken: Kinesis records taken.
+        last_arrival_millis: when the last of them arrived; 0 without any.
     """
 
     start: Position
@@ -93,6 +88,7 @@ class RangeBuffer:
     size: int = 0
     delivered: int = 0
     taken: int = 0
+    last_arrival_millis: int = 0
 
     def __post_init__(self) -> None:
         self.position = self.start
@@ -115,6 +111,7 @@ class RangeBuffer:
         if end > fresh:
             self.taken += end - fresh
             self.position = Position.after(records.number(end - 1))
+            self.last_arrival_millis = int(records.part(end - 1, end).arrival_millis[0])
         return end == count
 
     @property

@@ -47,7 +47,7 @@ def _since(place: FetchRequest) -> tuple[int, str]:
     if place.position.millis:
         begins = "it was to begin at {time}, and the stream {keeps}: what came between then and the oldest record may have expired"
         return place.position.millis, begins
-    return place.read_to or place.earliest_arrival_millis, follows
+    return max(place.read_to, place.earliest_arrival_millis), follows
 
 
 def gone(place: FetchRequest) -> str:

@@ -63,7 +63,7 @@ class ShardPages:
     def at_tip(self, page: Page) -> bool:
         """Whether the last reply reached the tip.
 
-        If it holds all that was asked for, the limit may have cut between two records of one millisecond, and MillisBehindLatest cannot say so
+        If it holds all that was asked for, the limit may have cut between two records of one millisecond, and MillisBehindLatest does not show it
         (kinesis-local's is 0 then).
         """
         return page.behind_millis == 0 and len(page.records) < self.asked

@@ -26,9 +26,9 @@ class Limits:
 class FetchRequest:
     """Where a shard is read from.
 
-    `read_to` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
-    call; it may have expired. `earliest_arrival_millis` is of a shard that was not read: the time up to which its parents were (0: unknown).
-    `parents` are the shards that it follows: all their records came before all of its own.
+    `read_to` is the service's time up to which it was read before (0: unknown), `was_open` whether it is known to have been open then. `iterator`
+    is one that the range before left, which saves a call; it may have expired. `earliest_arrival_millis` is of a shard that was not read: a time at
+    which its parents were open (0: unknown). `parents` are the shards that it follows: all their records came before all of its own.
     """
 
     shard_id: str
@@ -37,6 +37,7 @@ class FetchRequest:
     iterator: str | None = None
     earliest_arrival_millis: int = 0
     parents: frozenset[str] = frozenset()
+    was_open: bool = False
 
     @property
     def checkpoint(self) -> str | None:
@@ -68,8 +69,8 @@ class Fetched:
         first: sequence number of the Kinesis record of the first user record; None without any.
         size: bytes of payload in the range, aggregates counted as they were sent.
         behind: how far `end` is behind the tip, milliseconds.
-        read_to: the service's time up to which the shard was read; never less than that of the position it began at. Of one that ended and never had
-            a record, that of its parents: so its children know how old they may be.
+        read_to: the service's time up to which the shard was read; not less than that of the position it began at, unless it ends in front of a
+            record that arrived earlier. Of one that ended a time at which it was open: so its children know how old they may be.
         children: what follows; with END only, and not in a replay (the row has them).
         note: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: continues at `end`. Only where that is the end of a reply, because an iterator has no position within one.

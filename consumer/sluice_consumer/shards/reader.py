@@ -5,9 +5,11 @@ Ranges end on whole Kinesis records. A range is held in memory until it is bound
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound
@@ -64,16 +66,39 @@ class ShardReader:
             fetched = self._fetch(ShardPages(self._client, place.shard_id, buffer, place.iterator, begin=_at(place.checkpoint)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(buffer, place)
-        fetched = cut.within(fetched, limits.until_millis)
         nameless = place.position.sequence is None or fetched.note  # a sequence number is refused by any stream but its own
         if nameless and (fetched.records or fetched.end == END or fetched.cut):
             self._same_stream()
         if buffer.taken:
             self._mean_sizes[place.shard_id] = buffer.delivered / buffer.taken
-        read_to = max(fetched.read_to, place.read_to)
-        if fetched.end == END:  # without a record it says nothing; what is not at its end may hold records that came before its parents were read
-            read_to = read_to or place.earliest_arrival_millis
-        return replace(fetched, read_to=read_to)
+        return replace(fetched, read_to=self._read_to(fetched, place))
+
+    def _read_to(self, fetched: Fetched, place: FetchRequest) -> int:
+        """What the row says of the range (docs/protocol.md, "Ages")."""
+        if fetched.end == END:
+            return fetched.read_to or self._open_at(place)
+        if fetched.behind and fetched.iterator is None:
+            return fetched.read_to  # it ends in front of a record, and whatever the tip was before, this one is not read
+        known = max(fetched.read_to, place.read_to)
+        return max(known, place.earliest_arrival_millis) if fetched.end == place.position else known  # on its way, it is as old as before
+
+    def _open_at(self, place: FetchRequest) -> int:
+        """When a shard was open whose end came without a record. Read to the tip with its last records, it may have been closed long before that."""
+        if place.was_open or place.position.sequence is None:
+            return max(place.read_to, place.earliest_arrival_millis)
+        arrival = self._arrival(place.shard_id, place.position.sequence)
+        return min(place.read_to or arrival, arrival)  # 0: another consumer came to this record, and nobody has read after it
+
+    def _arrival(self, shard_id: str, sequence: str) -> int:
+        """When a record arrived; of one that has expired the latest time at which it can have."""
+        pages = ShardPages(self._client, shard_id, RangeBuffer(TRIM_HORIZON), begin=_at(sequence))
+        try:
+            page = _first(pages, FOLLOWED)
+        except ShardNotFound:
+            return max(1, self._listed().date_millis - self._identity.retention_millis)
+        if len(page.records) and page.records.number(0) == sequence:
+            return int(page.records.arrival_millis[0])
+        return max(1, page.server_millis - self._identity.retention_millis)
 
     def _fetch(self, pages: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = pages.page(self._limit(pages, limits))
@@ -81,14 +106,17 @@ class ShardReader:
         if loss and not len(page.records) and place.position.millis is None:  # Kinesis takes a time that is too old for the oldest record's
             pages.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = pages.page(self._limit(pages, limits))
-        tips, empty, unmet = 0, 0, place.checkpoint
+        tips, empty, unmet = list[int](), 0, place.checkpoint
         while True:
             if unmet and (len(page.records) or page.next_iterator is None):
                 loss, unmet = self._gone(place, page, unmet), None
             fetched = self._settled(pages, page, limits)
-            tips += pages.at_tip(page) and not len(page.records)
-            if fetched is not None and (fetched.records or fetched.end == END or fetched.cut or tips > 1):
+            if pages.at_tip(page) and not len(page.records):
+                tips.append(page.server_millis)
+            if fetched is not None and (fetched.records or fetched.end == END or fetched.cut):
                 return replace(fetched, note=loss)
+            if fetched is not None and len(tips) > 1:  # it may have been closed between the two
+                return replace(fetched, note=loss, read_to=min(fetched.read_to, tips[-2]))
             empty += 1
             if empty >= FOLLOWED and page.behind_millis and not (pages.astray or unmet or loss or len(pages.buffer.columns)):
                 return self._on_the_way(pages, page)
@@ -104,8 +132,9 @@ class ShardReader:
         if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
             return self._cut(pages, page)
         if limits.until_millis is not None and wanted < len(page.records):
-            behind = max(page.behind_millis, page.server_millis - limits.until_millis, 1)  # never 0: a record follows
-            return replace(self._range(pages, buffer.position, behind, limits.until_millis), cut=True)
+            arrival = int(page.records.arrival_millis[wanted])  # all in front of this record was read
+            behind = max(page.behind_millis, page.server_millis - arrival, 1)  # never 0: a record follows
+            return replace(self._range(pages, buffer.position, behind, arrival), cut=True)
         if page.next_iterator is None:
             return self._ended(pages, page)
         full = len(buffer.columns) >= limits.max_records or buffer.delivered >= limits.max_bytes
@@ -131,8 +160,8 @@ class ShardReader:
 
     def _cut(self, pages: ShardPages, page: Page) -> Fetched:
         """A limit fell inside a reply: the range was read up to the arrival of its last record."""
-        read_to = pages.buffer.columns.last_arrival_millis
-        behind = max(page.behind_millis, page.server_millis - read_to)
+        read_to = pages.buffer.last_arrival_millis
+        behind = max(page.behind_millis, page.server_millis - read_to, 1)
         return self._range(pages, pages.buffer.position, behind, read_to)
 
     def _to_tip(self, pages: ShardPages, page: Page) -> Fetched:
@@ -142,7 +171,7 @@ class ShardReader:
             end = Position.timestamp(max(end.millis, page.server_millis - TIMESTAMP_SLACK_MILLIS))
         read_to = page.server_millis - page.behind_millis
         if not pages.at_tip(page) and len(pages.buffer.columns):  # emulators count MillisBehindLatest from the newest record, not from now
-            read_to = min(read_to, pages.buffer.columns.last_arrival_millis)
+            read_to = min(read_to, pages.buffer.last_arrival_millis)
         fetched = self._range(pages, end, page.behind_millis, read_to)
         return replace(fetched, iterator=page.next_iterator) if end.sequence is not None else fetched
 
@@ -150,9 +179,8 @@ class ShardReader:
         children = page.children or self._listed().children_of(pages.shard_id)
         if not children:
             raise EndUnknown(f"{pages.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
-        last = pages.buffer.columns.last_arrival_millis if len(pages.buffer.columns) else 0
         # `read_to` is the last arrival: the service does not say when the shard was closed, and its children begin then.
-        return replace(self._range(pages, END, 0, last), children=children)
+        return replace(self._range(pages, END, 0, pages.buffer.last_arrival_millis), children=children)
 
     def _range(self, pages: ShardPages, end: Position, behind: int, read_to: int) -> Fetched:
         taken = pages.buffer
@@ -165,10 +193,10 @@ class ShardReader:
         """
         if len(buffer.columns):
             found = buffer.columns
-            return Fetched(place.shard_id, place.position, buffer.position, found, buffer.first, buffer.size, 0, found.last_arrival_millis)
+            return Fetched(place.shard_id, place.position, buffer.position, found, buffer.first, buffer.size, 0, buffer.last_arrival_millis)
         listed = self._listed()
         if listed.get(place.shard_id) is not None:
-            raise ShardNotFound(f"{place.shard_id} is listed, but the service does not find it at {place.position}")
+            raise ShardNotFound(f"{place.shard_id} is in the list of shards, but Kinesis does not find it at {place.position}")
         children = listed.children_of(place.shard_id)
         return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, note=losses.vanished(place))
 
@@ -190,7 +218,7 @@ class ShardReader:
         """
         identity = self._catalog.describe()
         if identity.created_millis != self._identity.created_millis:
-            raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
+            raise Refused(f"stream {identity.name} was deleted and created again: the positions in this table are of another stream")
 
     def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
         told = losses.overtaken(place, self._identity, page.server_millis)
@@ -234,11 +262,7 @@ class ShardReader:
 
     def _oldest(self, shard_id: str) -> Page:
         """A reply with the oldest record of a shard, or without any if it has none."""
-        pages = ShardPages(self._client, shard_id, RangeBuffer(TRIM_HORIZON))
-        oldest = pages.page(1)
-        while not (len(oldest.records) or oldest.next_iterator is None or pages.at_tip(oldest)):
-            oldest = pages.page(1)
-        return oldest
+        return _first(ShardPages(self._client, shard_id, RangeBuffer(TRIM_HORIZON)))
 
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].
@@ -252,7 +276,7 @@ class ShardReader:
             try:
                 met = self._replay(ShardPages(self._client, bound.shard_id, buffer, begin=_at(bound.first)), bound)
             except ShardNotFound as gone:
-                raise ReplayShort(f"{bound.shard_id} is gone, with {bound.records} records from {bound.first} to {bound.end}") from gone
+                raise ReplayShort(f"{bound.shard_id} is gone, with {counted(bound.records, 'record')} from {bound.first} to {bound.end}") from gone
             self._check(buffer, bound, met=met)
         return Fetched(bound.shard_id, bound.start, bound.end, buffer.columns, buffer.first, buffer.size)
 
@@ -277,7 +301,7 @@ class ShardReader:
         if met and len(found) == bound.records and buffer.first == bound.first:
             return
         raise ReplayShort(
-            f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {bound.records} records; now there are {len(found)}, "
+            f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {counted(bound.records, 'record')}, and now has {len(found)}, "
             f"from {buffer.first}{ADVICE if met else ', and its end is not met'}",
             Fetched(bound.shard_id, bound.start, bound.end, found, buffer.first, buffer.size),
             met=met,
@@ -287,6 +311,14 @@ class ShardReader:
 def _at(sequence: str | None) -> Position | None:
     """Begins with this record itself."""
     return Position("AFTER", sequence=sequence, sub=-1) if sequence else None
+
+
+def _first(pages: ShardPages, follow: float = math.inf) -> Page:
+    """A reply with the first record that comes, or without any: at the tip, at the end of the shard, or after so many more empty replies."""
+    page = pages.page(1)
+    while follow > 0 and not (len(page.records) or page.next_iterator is None or pages.at_tip(page)):
+        page, follow = pages.page(1), follow - 1
+    return page
 
 
 def _up_to(records: RecordColumns, sequence: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 LIMIT_SECONDS = 120.0
@@ -45,7 +46,8 @@ class Retries:
         self._end = self._end or now + self.limit
         if now >= self._end:
             raise SinkUnavailable(
-                f"{error}; other writers were faster {self._tries} times in {self.limit:g} s. Nothing of the batch counts, and it comes again"
+                f"{error}; other writers were faster {counted(self._tries, 'time')} in {self.limit:g} s. "
+                "Nothing of the batch counts, and it comes again"
             ) from error
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._tries - 1, 10))
         self.sleep(random.uniform(0, longest))  # noqa: S311 - no secret

@@ -69,7 +69,7 @@ class Delta:
         with in_terms_of(table.field, table.place):
             there = table.exists(spark)
             if there and _holds(spark, table, info):
-                pipelines.LETTERS.stored = True
+                pipelines.LETTERS.storing(info.consumer)
                 return
             if not there and not options.create(args):
                 raise table.missing(asked)
@@ -77,7 +77,7 @@ class Delta:
         with in_terms_of(table.field, table.place), rows.file_size(spark, asked):
             if not there:
                 table.create(made, asked)
-            pipelines.LETTERS.stored = True
+            pipelines.LETTERS.storing(info.consumer)
             retries = Retries()
             while not _added(made, table, info, rows.partition_columns(asked), retries):
                 pass

@@ -96,6 +96,11 @@ def check_held(spark: SparkSession, table: DeltaTable, key: tuple[str, str, int]
         )
 
 
+def whole_history(spark: SparkSession, table: DeltaTable) -> dict[int, TableVersion]:
+    """All versions that the table's log still has."""
+    return _history(spark, table, None)
+
+
 def _history(spark: SparkSession, table: DeltaTable, limit: int | None) -> dict[int, TableVersion]:
     found = spark.sql(f"DESCRIBE HISTORY {table.identifier}" + (f" LIMIT {limit}" if limit else ""))
     return {row.version: _commit(row) for row in found.select("version", "operation", "operationParameters", "userMetadata").collect()}

@@ -59,7 +59,7 @@ class DeltaTable:
     @property
     def identifier(self) -> str:
         """As SQL has it."""
-        return self.place if self.named else f"delta.`{self.place}`"
+        return self.place if self.named else "delta.`" + self.place.replace("`", "``") + "`"
 
     def exists(self, spark: SparkSession) -> bool:
         """Whether there is such a table. A store that refuses a look raises."""
@@ -71,7 +71,7 @@ class DeltaTable:
     def missing(self, options: RowOptions) -> Refused:
         """The refusal of a table that does not exist, with the statement that creates it."""
         made = self.statement(options.schema or "columns of the rows", options)
-        return Refused(f"{self.field}: {self.place}: there is no such Delta table; set pipeline.args.create: true, or make it: {made}")
+        return Refused(f"{self.field}: {self.place}: there is no such Delta table; set pipeline.args.create: true, or create it: {made}")
 
     def create(self, made: DataFrame, options: RowOptions) -> None:
         """Makes it with the columns of the rows, if there is none. Of two drivers at once, one may be refused: the other has made it.

@@ -98,7 +98,7 @@ def schema_of(spark: SparkSession, ddl: str, field: str = "pipeline.args.schema"
         found = spark.createDataFrame([], ddl).schema
         spark.createDataFrame([], "data STRING").select(_parsed(f.col("data"), _fields(found)))
     except Exception as error:
-        raise Refused(f"{field}: {ddl!r} is no list of columns: {str(error).splitlines()[0]}") from error
+        raise Refused(f"{field}: {ddl!r} is not a list of columns: {str(error).splitlines()[0]}") from error
     if unread := unreadable(found):
         raise Refused(f"{field}: {unread[0]} is of a type that Spark cannot read from JSON; make it a STRING, and cast it in pipeline.args.transform")
     refuse_twice(found.fieldNames(), field)

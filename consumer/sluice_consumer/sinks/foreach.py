@@ -31,7 +31,7 @@ class Part:
     Attributes:
         consumer: the table's `consumerId`. Each redrive has one of its own, such as `<consumerId>-redrive-000002`: dead letters are
             older than the stream's position. A call of `foreach` with a `name` has one of its own, too: `<consumerId>.<name>`.
-        batch: number of the batch, for information. It is no key.
+        batch: number of the batch, for information. It is not a key.
         shard: id of the shard.
         args: `pipeline.args`.
     """
@@ -52,7 +52,7 @@ class Part:
             stored: the `position` that was stored last for this consumer and shard; None or an empty text if there is none.
 
         Raises:
-            PositionMisuse: `stored` is no position, or it is the second call. While rows are taken: they are not in order, or lack columns.
+            PositionMisuse: `stored` is not a position, or it is the second call. While rows are taken: they are not in order, or lack columns.
         """
         return self._reading.after(rows, stored)
 
@@ -81,8 +81,7 @@ class Foreach:
 
     def __init__(self) -> None:
         """Nothing was called yet."""
-        self._issue: BatchInfo | None = None
-        self._names = frozenset[str]()
+        self._issues: dict[str, tuple[BatchInfo, frozenset[str]]] = {}
 
     def prepare(self, _spark: SparkSession, args: dict[str, Any]) -> None:
         """Refuses what would fail, before the first batch.
@@ -108,19 +107,20 @@ class Foreach:
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         self._begin(info, name)
         shard_parts.check(batch)
-        pipelines.LETTERS.stored = True
+        pipelines.LETTERS.storing(info.consumer)
         key = (f"{identity(info)}.{name}" if name else identity(info), info.batch)
         counted = batch.mapInArrow(calls(called, key, dict(info.args)), COUNTED).collect()
         shard_parts.together((row.shardId for row in counted), "rows may be missing")
 
     def _begin(self, info: BatchInfo, name: str) -> None:
-        names = self._names if self._issue is info else frozenset()
+        issue, before = self._issues.get(info.consumer, (None, frozenset[str]()))
+        names = before if issue is info else frozenset[str]()
         if name in names:
             raise Refused(
                 f"foreach: a second call in batch {info.batch}; the positions of the first would skip its rows. Call it once, with a function that "
                 "distinguishes rows; or pass name=… to all calls but one: each then has a part.consumer, and so positions, of its own"
             )
-        self._issue, self._names = info, names | {name}
+        self._issues[info.consumer] = info, names | {name}
 
 
 def identity(info: BatchInfo) -> str:

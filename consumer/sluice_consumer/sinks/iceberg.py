@@ -52,7 +52,7 @@ class Iceberg:
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
         with in_terms_of(FIELD, name):
             if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
-                pipelines.LETTERS.stored = True
+                pipelines.LETTERS.storing(info.consumer)
                 log.info("batch %s of %s is in %s already", info.batch, info.consumer, name)
                 return
         made = rows.rows(batch, asked)
@@ -61,7 +61,7 @@ class Iceberg:
                 iceberg_catalog.create(made, name, asked)
             table = IcebergTable.load(spark, name)
             table.frame = made
-            pipelines.LETTERS.stored = True
+            pipelines.LETTERS.storing(info.consumer)
             add_once(table, info.consumer, info.batch)
 
 

@@ -24,7 +24,7 @@ def require(spark: SparkSession, name: str) -> None:
     """
     if not has_class(spark, CATALOG_CLASS):
         raise Refused(f"pipeline.args.table: {name}: this Spark has no Iceberg; use an image with it (docs/images.md)")
-    catalog, *_ = _parts(spark, name)
+    catalog, *_ = parts(spark, name)
     if spark.conf.get(f"{PREFIX}{catalog}", None) is None:
         raise Refused(
             f"sparkConf: {PREFIX}{catalog}: missing, so that there is no catalog {catalog} for pipeline.args.table {name}; "
@@ -42,7 +42,7 @@ def exists(spark: SparkSession, name: str) -> bool:
 def missing(name: str, options: RowOptions) -> Refused:
     """The refusal of a table that does not exist, with the statement that creates it."""
     return Refused(
-        f"pipeline.args.table: {name}: there is no such table; set pipeline.args.create: true, or make it: "
+        f"pipeline.args.table: {name}: there is no such table; set pipeline.args.create: true, or create it: "
         f"{statement(name, options.schema or 'columns of the rows', options)}"
     )
 
@@ -61,9 +61,14 @@ def statement(name: str, columns: str, options: RowOptions) -> str:
     return f"CREATE TABLE IF NOT EXISTS {name} ({columns}{added}) USING iceberg{partitions} TBLPROPERTIES ('format-version'='2')"
 
 
-def _parts(spark: SparkSession, name: str) -> list[str]:
+def parts(spark: SparkSession, name: str) -> list[str]:
+    """Catalog, namespaces and name, without quotes.
+
+    Raises:
+        Refused: it has no catalog, or no namespace.
+    """
     session: Any = spark._jsparkSession  # noqa: SLF001
-    parts = [str(part) for part in session.sessionState().sqlParser().parseMultipartIdentifier(name).toList().mkString("\n").split("\n")]
-    if len(parts) < PARTS:
+    found = [str(part) for part in session.sessionState().sqlParser().parseMultipartIdentifier(name).toList().mkString("\n").split("\n")]
+    if len(found) < PARTS:
         raise Refused(f"pipeline.args.table: {name}: has no catalog or no namespace; name it with its catalog, as in lake.db.orders")
-    return parts
+    return found

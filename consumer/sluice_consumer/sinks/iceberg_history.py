@@ -29,21 +29,22 @@ class TableHistory:
 
     def tags(self, consumer: str) -> Mapping[int, int]:
         """See `SnapshotLineage`."""
-        return {batch: self._refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
+        return {batch: self.refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
 
     def branch(self, consumer: str) -> int | None:
         """See `SnapshotLineage`."""
-        number, is_tag = self._refs.get(branch(consumer), (None, False))
+        number, is_tag = self.refs.get(branch(consumer), (None, False))
         return None if is_tag else number
 
     def _marks(self, consumer: str) -> Iterator[int]:
         head = tag(consumer, "")
-        for name, (_, is_tag) in self._refs.items():
+        for name, (_, is_tag) in self.refs.items():
             if is_tag and name.startswith(head) and name[len(head) :].isdigit():
                 yield int(name[len(head) :])
 
     @cached_property
-    def _refs(self) -> dict[str, tuple[int, bool]]:
+    def refs(self) -> dict[str, tuple[int, bool]]:
+        """Snapshots of all tags and branches by name, and whether each is a tag."""
         return {str(name): (ref.snapshotId(), bool(ref.isTag())) for name, ref in self._table.refs().items()}
 
 

@@ -52,6 +52,11 @@ class IcebergTable:
         jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no such call
         return IcebergTable(spark, name, jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
 
+    @property
+    def java(self) -> Any:
+        """Iceberg's own object."""
+        return self._table
+
     def look(self, consumer: str) -> Mark | None:
         """See `MarkedTable`."""
         self._table.refresh()

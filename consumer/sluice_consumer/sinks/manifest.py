@@ -124,7 +124,7 @@ def from_json(content: bytes) -> tuple[DataFile, ...]:
     """The files that a manifest names.
 
     Raises:
-        ValueError: it is no manifest of a known format.
+        ValueError: it is not a manifest of a known format.
     """
     told = json.loads(content)
     if told.get("format") != FORMAT:

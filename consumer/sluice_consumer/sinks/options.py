@@ -60,7 +60,7 @@ def text(args: Mapping[str, Any], name: str, what: str) -> str:
     """
     value = args.get(name)
     if not isinstance(value, str) or not value:
-        raise Refused(f"pipeline.args.{name}: {'missing' if value is None else f'{value!r} is no text'}; {what}")
+        raise Refused(f"pipeline.args.{name}: {'missing' if value is None else f'{value!r} is not text'}; {what}")
     return value
 
 
@@ -85,7 +85,7 @@ def _schema(args: Mapping[str, Any]) -> str | None:
 def _keep(args: Mapping[str, Any]) -> tuple[str, ...]:
     keep = args.get("keep", ())
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
-        raise Refused(f"pipeline.args.keep: {keep!r} is no list of column names")
+        raise Refused(f"pipeline.args.keep: {keep!r} is not a list of column names")
     if INDEX in keep and args.get("decode") != LINES:
         raise Refused(f"pipeline.args.keep: only decode: {LINES} has a column {INDEX}; leave it out")
     return tuple(keep)
@@ -101,14 +101,14 @@ def _transform(args: Mapping[str, Any]) -> str | None:
 def _partition(args: Mapping[str, Any]) -> str | None:
     unit = args.get("partition")
     if unit not in (None, *PARTITIONS):
-        raise Refused(f"pipeline.args.partition: {unit!r} is none of {', '.join(PARTITIONS)}")
+        raise Refused(f"pipeline.args.partition: must be one of {', '.join(PARTITIONS)}, not {unit!r}")
     return unit
 
 
 def _file_bytes(args: Mapping[str, Any]) -> int | None:
     size = args.get("fileBytes")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-        raise Refused(f"pipeline.args.fileBytes: {size!r} is no number of bytes")
+        raise Refused(f"pipeline.args.fileBytes: {size!r} is not a number of bytes")
     return size
 
 
@@ -134,7 +134,9 @@ def function(name: str, field: str) -> Any:
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, SyntaxError) as error:
-        raise Refused(f"{field}: {name}: module {module} cannot be imported: {error}; is it in the image?") from error
+        raise Refused(
+            f"{field}: {name}: module {module} cannot be imported: {error}; is it in the image, or in the folder where you run this?"
+        ) from error
     if not callable(found):
         raise Refused(f"{field}: module {module} has no function {attribute}")
     return found

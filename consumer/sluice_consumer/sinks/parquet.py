@@ -46,11 +46,12 @@ class ParquetFiles:
         with in_terms_of("pipeline.args.path", root):
             store, place = stores.hadoop_store(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
             held = store.exists(place.manifest)
-        pipelines.LETTERS.stored |= held
-        if not held:
+        if held:
+            pipelines.LETTERS.storing(info.consumer)
+        else:
             writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
             with in_terms_of("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
-                pipelines.LETTERS.stored = True
+                pipelines.LETTERS.storing(info.consumer)
                 manifest.write_once(store, place, writer.parquet)
         with in_terms_of("pipeline.args.path", root):
             manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))

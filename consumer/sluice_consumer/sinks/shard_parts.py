@@ -41,7 +41,7 @@ def together(shards: Iterable[str], told: str) -> None:
     """
     if apart := sorted(shard for shard, parts in Counter(shards).items() if parts > 1):
         raise Refused(
-            f"foreach: the rows of {apart[0]} came in several parts, so their positions are no order; {told}. "
+            f"foreach: the rows of {apart[0]} came in several parts, so their positions are not in order; {told}. "
             "Leave `repartition`, `union` and joins out before `foreach`, or sort: repartition('shardId').sortWithinPartitions('shardId', …)"
         )
 

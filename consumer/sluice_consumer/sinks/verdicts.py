@@ -107,7 +107,9 @@ OF_TASKS = KnownCause(
 OF_VALUES = ("22", "23")  # classes of SQLSTATE: a value, or a constraint on it
 
 KNOWN = (
-    KnownCause("the bucket does not exist", "make it, or name another one", names="UnknownStoreException|NoSuchBucketException", aws="NoSuchBucket"),
+    KnownCause(
+        "the bucket does not exist", "create it, or name another one", names="UnknownStoreException|NoSuchBucketException", aws="NoSuchBucket"
+    ),
     KnownCause(
         "the access key is missing, or the store does not know it",
         "correct the pod's AWS credentials, or spark.hadoop.fs.s3a.access.key in sparkConf",
@@ -137,20 +139,20 @@ KNOWN = (
     ),
     KnownCause(
         "there is no such namespace",
-        "make it: CREATE NAMESPACE …",
+        "create it: CREATE NAMESPACE …",
         names="NoSuchNamespaceException|NoSuchDatabaseException",
         conditions="SCHEMA_NOT_FOUND",
     ),
     KnownCause(
         "there is no such table (any more)",
-        "make it, or set pipeline.args.create: true",
+        "create it, or set pipeline.args.create: true",
         names="NoSuchTableException",
         conditions="TABLE_OR_VIEW_NOT_FOUND|DELTA_(TABLE|PATH)_(NOT_FOUND|DOES_NOT_EXIST)|DELTA_MISSING_DELTA_TABLE",
         begins=(("ValidationException", r"Metadata file for version \d+ is missing"),),
     ),
     MISFIT,
     KnownCause(
-        "it is no name of a table",
+        "it is not the name of a table",
         "name it with its catalog, as in lake.db.orders",
         names="ParseException",
         conditions="PARSE_SYNTAX_ERROR|REQUIRES_SINGLE_PART_NAMESPACE",

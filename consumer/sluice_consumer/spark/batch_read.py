@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from sluice_checkpoints.aws.role import AssumedRole
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark import python_workers
@@ -27,11 +29,11 @@ class BatchRead:
     """What the driver passes to every task of a batch; travels as JSON in one option.
 
     Attributes:
+        stream: no key of a session: each worker begins its own.
         groups: shard ids, one tuple a task.
     """
 
-    region: str
-    kinesis_endpoint: str | None
+    stream: StreamAddress
     dynamodb_endpoint: str | None
     table: str
     identity: StreamIdentity
@@ -56,11 +58,16 @@ class BatchRead:
         return BatchRead(
             **values
             | {
+                "stream": _address(values["stream"]),
                 "identity": StreamIdentity(**values["identity"]),
                 "limits": Limits(**values["limits"]),
                 "groups": tuple(tuple(group) for group in values["groups"]),
             }
         )
+
+
+def _address(values: dict[str, Any]) -> StreamAddress:
+    return StreamAddress(**values | {"role": AssumedRole(**values["role"]) if values["role"] else None})
 
 
 class Group(InputPartition):

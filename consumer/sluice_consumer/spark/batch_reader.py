@@ -23,12 +23,14 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint
 from sluice_checkpoints.errors import LostRace, SluiceError
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.reader_keys import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import StreamIdentity
-from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.kinesis.http import connect
 from sluice_consumer.kinesis.shared_catalog import SharedCatalog
 from sluice_consumer.poison import worker_errors
 from sluice_consumer.shards.bind import ShardSource, Task, read_shard
@@ -39,13 +41,13 @@ from sluice_consumer.spark.arrow import to_arrow
 from sluice_consumer.spark.batch_read import BatchRead, Group, freeze
 
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
-READERS = 4  # that a worker process keeps: of consumers that share a session, and of an identity that has changed
+READERS = 64  # that a worker process keeps: of consumers that share a session, and of an identity that has changed
 MOST_READERS = 5000  # about 150 KB
 REQUESTS = RequestCounter()  # of this worker process; tasks that follow each other carry what is left over
 
 
 class ReadFailed(SluiceError):
-    """Reading the batch failed, in a task: it is no failure of `process`."""
+    """Reading the batch failed, in a task: it is not a failure of `process`."""
 
 
 class CancellableSource:
@@ -118,8 +120,8 @@ class BatchReader:
             requests=REQUESTS,
         )
         patience = Patience(listener=REQUESTS.listener(DYNAMODB))
-        store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
-        return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint, batch.generation), task
+        store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.stream.region, batch.dynamodb_endpoint), patience))
+        return store, _reader(batch.identity, batch.stream, batch.generation), task
 
 
 @contextlib.contextmanager
@@ -149,7 +151,7 @@ def with_room(store: CheckpointStore, epoch: Epoch, row: ShardRow) -> ShardRow:
     if len(left.readers) < MOST_READERS:
         return left
     raise SluiceError(
-        f"{row.id}: `process` has read batch {row.batch} in {len(left.readers)} tasks so far, and each reads the stream again; "
+        f"{row.id}: `process` has read batch {row.batch} in {counted(len(left.readers), 'task')} so far, and each reads the stream again; "
         "call batch.persist() before several actions, and batch.unpersist() after them"
     )
 
@@ -178,8 +180,8 @@ def dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
 
 
 @functools.lru_cache(maxsize=READERS)
-def _reader(identity: StreamIdentity, region: str, endpoint: str | None, _generation: int) -> ShardReader:
+def _reader(identity: StreamIdentity, stream: StreamAddress, _generation: int) -> ShardReader:
     """Of one epoch: what a reader found of its shards may have expired by the next one."""
     listener = REQUESTS.listener(KINESIS)
-    catalog = BotoStreamCatalog(identity.name, region, endpoint, Patience(listener=listener))
-    return ShardReader(connect(StreamAddress(identity.name, region, endpoint), listener), SharedCatalog(catalog), identity)
+    catalog = BotoStreamCatalog(stream, Patience(listener=listener))
+    return ShardReader(connect(stream, listener), SharedCatalog(catalog), identity)

@@ -5,6 +5,7 @@ Each setting of ours names the rule it serves (docs/protocol.md, "An epoch"; doc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,9 @@ LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
 JVM = f"{NO_BOUNDS_CHECKS} {LATE_COMPILER}"
+# Idle Python workers that a JVM keeps of each kind. Else it keeps as many as ever worked at a time: of forty consumers that start together, forty
+# that make a source and forty that plan, 26 MB each (docs/pools.md). A task may need a worker that reads and three functions of the user's.
+WORKERS_OF_A_SLOT = 4
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,15 @@ def settings(config: Config, pod: PodAddress | None, master: str | None = None, 
     executors = {} if config.executors is None or pod is None or alone else {"spark.executor.instances": str(config.executors)}
     image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {JVM}"} if pod else {}
     asked = _of_sink(sink or {}, config.spark_conf)
-    return {**_defaults(config), **image, **config.spark_conf, **asked, **executors, **ours, **where}
+    return {
+        **_defaults(config, slots_of(where["spark.master"], config.spark_conf)),
+        **image,
+        **config.spark_conf,
+        **asked,
+        **executors,
+        **ours,
+        **where,
+    }
 
 
 def _of_sink(sink: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -69,7 +81,7 @@ def _of_sink(sink: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str
     return asked
 
 
-def _defaults(config: Config) -> dict[str, str]:
+def _defaults(config: Config, slots: int | None) -> dict[str, str]:
     return {
         "spark.app.name": config.name,
         "spark.log.level": LOG_LEVEL,
@@ -91,6 +103,7 @@ def _defaults(config: Config) -> dict[str, str]:
         "spark.executor.defaultJavaOptions": JVM,
         "spark.executor.heartbeatInterval": LOCAL_HEARTBEAT,  # on a cluster, `cut_off` says which
         **_stacks(config),
+        **({} if slots is None else {"spark.python.factory.idleWorkerMaxPoolSize": str(WORKERS_OF_A_SLOT * slots)}),
     }
 
 
@@ -122,6 +135,15 @@ def _protocol() -> dict[str, str]:
 def is_local(master: str) -> bool:
     """Whether driver and executor are one process, so that none can be cut off from the other."""
     return master == "local" or master.startswith("local[")
+
+
+def slots_of(master: str, given: Mapping[str, str]) -> int | None:
+    """Tasks that one process of Spark runs at a time, as far as settings say; one, if they say nothing. None: as many as the machine has cores."""
+    found = re.match(r"local\[(\d+|\*)", master)
+    if found and found[1] == "*":
+        return None
+    cores = found[1] if found else given.get("spark.executor.cores", "1")
+    return max(1, int(cores)) if cores.isdecimal() else 1
 
 
 def cut_off(config: Config) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,9 @@ from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_read import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 from sluice_consumer.spark.entrypoint import Process, load
-from sluice_consumer.spark.jobs import Jobs
+from sluice_consumer.spark.job_tags import tag_of, tagged
+from sluice_consumer.spark.jobs import Jobs, Remembered
+from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.warmup import WarmUp
 
@@ -39,8 +42,7 @@ def reading(config: Config, identity: StreamIdentity, generation: int, plan: Bat
     batch = config.batch
     groups = planner.deal(plan.rows, cores, batch.shards_per_task)
     return BatchRead(
-        region=config.stream.region,
-        kinesis_endpoint=config.stream.kinesis_endpoint,
+        stream=config.stream.address,
         dynamodb_endpoint=config.stream.dynamodb_endpoint,
         table=config.checkpoints.table,
         identity=identity,
@@ -72,6 +74,8 @@ class SparkEngine:
         stream: where the stream and its services are.
         identity: the stream, in the form given to tasks; it also brings them a changed retention.
         called: whether `process` was called with the batch that was given out last.
+        tag: of the jobs of its batches, and of `prepare`.
+        share: of the slots, for the tasks that read a batch.
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
@@ -83,11 +87,13 @@ class SparkEngine:
         self.spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self.stream = config.stream
         self._generation, self._consumer_id = owner
-        self.called = False
+        self.called, self.share = False, 1.0
         self._process = load(config.pipeline.entrypoint)
-        prepare(self._process, spark, config.pipeline.args)
-        self._jobs = Jobs(SparkStatus(spark))
-        spark.dataSource.register(SluiceDataSource)
+        self.tag = tag_of(self._consumer_id, self._generation)
+        with tagged(spark.sparkContext, self.tag):  # a failed job of it says nothing about batches of other consumers
+            prepare(self._process, spark, config.pipeline.args)
+        self._jobs = Jobs(SparkStatus(spark), tag=self.tag)
+        register(spark, SluiceDataSource)
 
     def run(self, plan: BatchPlan) -> None:
         """Reads and processes one batch; an empty replay has nothing to process, and starts no job.
@@ -102,14 +108,16 @@ class SparkEngine:
             self._warm_up.before_batch()
         self._jobs.issue()
         try:
-            self._call(self._frame(plan), self._info(plan))
+            with tagged(self.spark.sparkContext, self.tag):
+                self._call(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
             self._jobs.look()
 
     def _call(self, batch: DataFrame, info: BatchInfo) -> None:
-        """An interrupt (Ctrl-C, a notebook's stop button) passes: it is no answer of the function."""
-        self.called, pipelines.LETTERS.stored = True, False
+        """An interrupt (Ctrl-C, a notebook's stop button) passes: it is not an answer of the function."""
+        self.called = True
+        pipelines.LETTERS.begin(info.consumer)
         try:
             self._process(batch, info)
         except Exception:
@@ -122,6 +130,14 @@ class SparkEngine:
                 f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "
                 "committed and comes again; return to commit a batch, raise an error to refuse it"
             ) from error
+
+    def remember(self, memory: Remembered | None) -> None:
+        """From now on this is asked for jobs that Spark may have forgotten."""
+        self._jobs.memory = memory
+
+    def moved(self) -> tuple[int, ...]:
+        """Numbers that change when something of the batch moves."""
+        return self._jobs.moved()
 
     def heartbeat(self) -> float:
         """Seconds between two reports of executors on the tasks that run."""
@@ -146,7 +162,7 @@ class SparkEngine:
 
     def _frame(self, plan: BatchPlan) -> DataFrame:
         warm = self._warm_up.slots if self._warm_up else 0
-        cores = warm or self.spark.sparkContext.defaultParallelism
+        cores = max(1, math.ceil((warm or self.spark.sparkContext.defaultParallelism) * self.share))
         read = reading(self._config, self.identity, self._generation, plan, cores)
         return without(self.spark.read.format("sluice").option(OPTION, read.to_json()).load(), plan.without)
 

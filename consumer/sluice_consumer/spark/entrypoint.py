@@ -29,7 +29,7 @@ def load(entrypoint: str, field: str = ENTRYPOINT) -> Process:
     if found is None:
         raise Refused(f"{field}: module {module} has no {name}")
     if not callable(found):
-        raise Refused(f"{field}: {entrypoint} is no function")
+        raise Refused(f"{field}: {entrypoint} is not a function")
     process: Process = found
     return process
 
@@ -38,6 +38,6 @@ def _module(entrypoint: str, module: str, field: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise Refused(f"{field}: {entrypoint}: there is no module {error.name}; is it in the image?") from error
+        raise Refused(f"{field}: {entrypoint}: there is no module {error.name}; is it in the image, or in the folder where you run this?") from error
     except (ImportError, SyntaxError) as error:
         raise Refused(f"{field}: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from sluice_consumer.driver_report import ExecutorDrain
+from sluice_consumer.spark import conf
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +133,13 @@ class SparkBackend:
 def registered(scala: Any) -> list[str]:
     """Ids of the executors that a (Scala) SparkContext knows, in two calls however many they are; whether they take tasks already is not known."""
     return str(scala.getExecutorIds().mkString(" ")).split()
+
+
+def target_of(spark: SparkSession, initial: int, drain_seconds: float, clock: Callable[[], float]) -> ExecutorTarget | OwnProcess:
+    """What keeps the executors of a session at their number."""
+    if conf.is_local(str(spark.sparkContext.master)):
+        return OwnProcess()
+    return ExecutorTarget(SparkBackend(spark.sparkContext), initial, drain_seconds, clock)
 
 
 def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> ExecutorDrain:

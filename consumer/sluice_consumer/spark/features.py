@@ -18,7 +18,7 @@ STREAM_INTERFACES = "pyspark.sql.streaming.datasource"
 
 @functools.cache
 def names_the_start() -> bool:
-    """Whether Spark passes to a stream reader where the batch begins that it asks for (4.2).
+    """Whether Spark gives a stream reader the start of the batch that it requests (4.2).
 
     If not, the driver's process asks Spark (`stream_query`).
     """

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sluice_consumer.poison import worker_errors
-from sluice_consumer.poison.causes import PASSING, WORKER_EXITED, RaisedLink
+from sluice_consumer.poison.causes import PASSING, WORKER_EXITED, Raised, RaisedLink
 from sluice_consumer.poison.known_errors import BY_POLICY
 
 DEEPEST = 20
@@ -50,8 +50,8 @@ def java_exception(error: BaseException) -> Any:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-def chain(java: Any) -> Iterator[tuple[RaisedLink, str]]:
-    """Java's exceptions, outermost first, and those of a Python worker among them; with the worker's line, or "".
+def chain(java: Any) -> Iterator[tuple[RaisedLink, Raised | None]]:
+    """Java's exceptions, outermost first, and those of a Python worker among them, with all that the worker sent.
 
     Behind the first worker's only those of other workers count: Java's are of the socket that the worker left.
     """
@@ -59,9 +59,9 @@ def chain(java: Any) -> Iterator[tuple[RaisedLink, str]]:
     for at in _causes(java):
         name = str(at.getClass().getName())
         if told is None:
-            yield from ((thrown, "") for thrown in _thrown(at, name))
+            yield from ((thrown, None) for thrown in _thrown(at, name))
         worker = worker_errors.parsed(str(at.getMessage() or "")) if name == WORKERS else None
-        yield from ((thrown, worker.place) for thrown in worker.chain) if worker else ()
+        yield from ((thrown, worker) for thrown in worker.chain) if worker else ()
         told = told or worker
 
 

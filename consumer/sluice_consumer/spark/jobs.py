@@ -1,6 +1,7 @@
 """What became of the Spark jobs of a batch (docs/protocol.md, "A batch" and "An epoch").
 
-One batch is open at a time, so every job that began since the batch was issued belongs to it, whatever its job group. Three rules:
+An epoch has one batch open at a time. So every job that began since the batch was issued belongs to it, whatever its job group, unless it carries
+the tag of another consumer in the same Spark (`job_tags`). Three rules:
 
 * A job that reads the batch is over before the batch is closed. Spark's adaptive execution ends a query as soon as its result is known to be empty.
   The jobs of the query's other stages run on, and still bind shards: they are waited for. A job that does not read the batch is left alone.
@@ -20,6 +21,7 @@ from py4j.protocol import Py4JError
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer import logs
+from sluice_consumer.spark.job_tags import is_anothers
 from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Facts
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,14 @@ class JobStatus(Protocol):
 
     def status(self, job: int) -> str:
         """RUNNING, SUCCEEDED, FAILED or FORGOTTEN."""
+        ...
+
+    def tags(self, job: int) -> frozenset[str] | None:
+        """With which tags a job was begun; None: it is not known."""
+        ...
+
+    def moved(self, of: Iterable[int] | None = None) -> tuple[int, ...]:
+        """Numbers that change when something of these jobs moves."""
         ...
 
     def active(self, job: int) -> bool:
@@ -96,11 +106,30 @@ class Doubt:
     final: bool
 
 
-class Jobs:
-    """Watches one session."""
+class Remembered(Protocol):
+    """What is known of jobs that Spark may have forgotten (`job_memory.JobMemory`)."""
 
-    def __init__(self, status: JobStatus, clock: Clock | None = None) -> None:
-        self._status, self._clock = status, clock or Clock()
+    def tags(self, job: int) -> frozenset[str] | None:
+        """With which tags a job was begun; None: it is not known."""
+        ...
+
+    def succeeded(self, job: int) -> bool:
+        """Whether it is known that a job ended well."""
+        ...
+
+
+class Jobs:
+    """Watches one session.
+
+    Attributes:
+        memory: of all jobs of this Spark, where several consumers begin some; None: Spark alone is asked.
+    """
+
+    def __init__(self, status: JobStatus, clock: Clock | None = None, tag: str = "") -> None:
+        """`tag`: of this epoch's jobs. A job with the tag of another one is none of its own."""
+        self.memory: Remembered | None = None
+        self._status, self._clock, self._tag = status, clock or Clock(), tag
+        self._others, self._unknown = dict[int, bool](), dict[int, float]()
         self._next, self._dropped = status.begun(), status.dropped()
         self._there, self._ever = status.executors()
         self._gone = frozenset(status.gone())
@@ -111,6 +140,7 @@ class Jobs:
     def issue(self) -> None:
         """A batch begins: jobs from now on are its own."""
         self._next, self._dropped = self._status.begun(), self._status.dropped()
+        self._others, self._unknown = {}, {}
 
     # -- the verdict ---------------------------------------------------------------------------------------------------------------
 
@@ -138,7 +168,7 @@ class Jobs:
 
     def _doubt(self, job: int, status: str, waited: float) -> Doubt | None:
         if status == FORGOTTEN:
-            return Doubt(f"job {job} is unknown: {LOST_EVENTS if self._deaf() else FORGOT}", final=True)
+            return Doubt(f"job {job} is unknown: {LOST_EVENTS if self._deaf() else FORGOT}", final=self._stays_unknown(job))
         facts = self._status.facts(job)
         if status == FAILED:
             open_ = facts.execution is not None and facts.execution.ended is None and waited < VERDICT_SECONDS
@@ -150,10 +180,38 @@ class Jobs:
         return Doubt(f"{_named(job, facts, RUNNING)}, and reads the batch", final=False)
 
     def _statuses(self) -> Iterable[tuple[int, str]]:
-        return ((job, self._status.status(job)) for job in self._numbers())
+        return ((job, self._state(job)) for job in self._numbers())
+
+    def _state(self, job: int) -> str:
+        """A job that has ended well stays so."""
+        return SUCCEEDED if self.memory and self.memory.succeeded(job) else self._status.status(job)
 
     def _numbers(self) -> Iterable[int]:
-        return range(self._next, self._status.begun())
+        return (job for job in range(self._next, self._status.begun()) if not self._is_anothers(job))
+
+    def _is_anothers(self, job: int) -> bool:
+        """Whether another consumer began the job. One that is not known may be ours."""
+        if self._tag and job not in self._others:
+            tags = self.memory.tags(job) if self.memory else None
+            tags = self._status.tags(job) if tags is None else tags
+            if tags is None:
+                return False
+            self._others[job] = is_anothers(tags, self._tag)
+        return self._others.get(job, False)
+
+    def _is_known(self, job: int) -> bool:
+        """Whether it is known, or does not matter, whose the job is."""
+        return not self._tag or self._is_anothers(job) or job in self._others
+
+    def _stays_unknown(self, job: int) -> bool:
+        """Spark counts a job a moment before it says whose it is."""
+        now = self._clock.now()
+        return now - self._unknown.setdefault(job, now) >= VERDICT_SECONDS
+
+    def moved(self) -> tuple[int, ...]:
+        """Numbers that change when something of the batch moves. Spark is asked for each job's stages only where another consumer has jobs."""
+        numbers = list(self._numbers())
+        return self._status.moved(numbers if any(self._others.values()) else None)
 
     def _deaf(self) -> bool:
         return self._status.dropped() != self._dropped
@@ -221,16 +279,24 @@ class Jobs:
         Such a task's worker may still be running for a while, and so may an executor that only the network has lost. Where no job ran there is none.
         """
         try:
-            return self._lost() or self._unfinished() or self._deaf() or self._status.disturbed(self._numbers())
+            jobs = self._known_numbers()
+            return self._lost() or self._unfinished(jobs) or self._deaf() or self._status.disturbed(jobs)
         except Py4JError:
             log.exception("Spark did not report what became of the batch's tasks")
             return True
 
-    def _unfinished(self) -> bool:
-        return self._any_left() and not (self._status.drained(DRAIN_SECONDS) and not self._any_left())
+    def _known_numbers(self) -> list[int]:
+        """The jobs until now, once Spark says whose each is: beside other consumers there always is one that is counted and not known yet."""
+        jobs, until = list(self._numbers()), self._clock.now() + DRAIN_SECONDS
+        while self._clock.now() < until and not all(map(self._is_known, jobs)):
+            self._clock.sleep(POLL_SECONDS)
+        return [job for job in jobs if not self._is_anothers(job)]
 
-    def _any_left(self) -> bool:
-        left = ((job, status) for job, status in self._statuses() if status != SUCCEEDED)
+    def _unfinished(self, jobs: list[int]) -> bool:
+        return self._any_left(jobs) and not (self._status.drained(DRAIN_SECONDS) and not self._any_left(jobs))
+
+    def _any_left(self, jobs: list[int]) -> bool:
+        left = ((job, status) for job in jobs if (status := self._state(job)) != SUCCEEDED)
         return any(status != RUNNING or self._status.facts(job).reads for job, status in left)
 
     def _lost(self) -> bool:

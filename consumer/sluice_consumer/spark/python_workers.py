@@ -70,7 +70,7 @@ def main() -> None:
 
     _fold(daemon)
     leave_out_jar()
-    worker_errors.install()
+    worker_errors.install_ahead()
     daemon.manager()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -83,6 +84,15 @@ class SparkStatus:
                 raise
             return FORGOTTEN
 
+    def tags(self, job: int) -> frozenset[str] | None:
+        """The tags that a job was begun with; None: the store does not know the job, or not yet."""
+        try:
+            return frozenset(str(self._store.job(job).jobTags().mkString(",")).split(","))
+        except Py4JJavaError as error:
+            if "NoSuchElementException" not in str(error.java_exception.toString()):
+                raise
+            return None
+
     def group(self, job: int) -> str | None:
         """The job's group; "" if Spark does not know the job."""
         try:
@@ -123,21 +133,41 @@ class SparkStatus:
         except Py4JError:  # of a stage that the store has forgotten
             return True
 
+    def failure(self, job: int) -> str:
+        """Spark's reason of the stage that failed in this job, as a whole; "" if there is none."""
+        return self._reason(self._store.job(job))
+
     def _why(self, job: Any) -> str:
+        return last_words(self._reason(job))
+
+    def _reason(self, job: Any) -> str:
         reasons = (self._store.lastStageAttempt(stage).failureReason() for stage in each(job.stageIds()))
-        return next((last_words(str(reason.get())) for reason in reasons if reason.isDefined()), "")
+        return next((str(reason.get()) for reason in reasons if reason.isDefined()), "")
 
     def disturbed(self, jobs: Iterable[int]) -> bool:
         """Whether a task of theirs failed or was killed, or a stage was repeated: Spark lets tasks of the former attempt run."""
         latest = (self._store.lastStageAttempt(stage) for stage in stages(self._store, jobs))
         return any(stage.attemptId() or stage.numFailedTasks() or stage.numKilledTasks() for stage in latest)
 
-    def moved(self) -> tuple[int, ...]:
-        """Numbers that change when a job begins, a task ends or records move. Those of running tasks come with the executors' heartbeats."""
-        stages = list(each(self._store.activeStages()))
+    def moved(self, of: Iterable[int] | None = None) -> tuple[int, ...]:
+        """Numbers that change when a job begins, a task ends or records move. Those of running tasks come with the executors' heartbeats.
+
+        Args:
+            of: the jobs that count; None: all.
+        """
+        known = self._known_stages(of) if of is not None else None
+        stages = [stage for stage in each(self._store.activeStages()) if known is None or int(stage.stageId()) in known]
         read = sum(s.inputRecords() + s.inputBytes() + s.shuffleReadRecords() for s in stages)
         written = sum(s.outputRecords() + s.outputBytes() + s.shuffleWriteRecords() for s in stages)
-        return self.begun(), sum(s.stageId() + s.numCompleteTasks() for s in stages), int(read), int(written)
+        return self.begun() if known is None else len(known), sum(s.stageId() + s.numCompleteTasks() for s in stages), int(read), int(written)
+
+    def _known_stages(self, jobs: Iterable[int]) -> set[int]:
+        """Stages of jobs; the store may not know one yet, or not any more."""
+        found = set[int]()
+        for job in jobs:
+            with contextlib.suppress(Py4JJavaError):
+                found.update(stages(self._store, (job,)))
+        return found
 
     # -- events --------------------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class ChannelHandler(Protocol):
     """What answers a call."""
 
     def __call__(self, *values: Any) -> Any:
-        """Takes and gives what JSON can say."""
+        """Takes and gives values that JSON has."""
         ...
 
 

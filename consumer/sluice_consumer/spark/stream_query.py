@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.spark.status import each
 from sluice_consumer.spark.stream_reader import OPTION
 
@@ -34,7 +35,9 @@ def stands(query: StreamingQuery, address: str) -> dict[str, Any] | None:
     execution: Any = query._jsq.streamingQuery()  # noqa: SLF001 - PySpark shows none of this
     streams = [leaf.stream() for leaf in each(execution.logicalPlan().collectLeaves()) if _address(leaf) == address]
     if len(streams) != 1:
-        raise Refused(f"the query that source.start(writer) started reads this source {len(streams)} times; a query may read this source once")
+        raise Refused(
+            f"the query that source.start(writer) started reads this source {counted(len(streams), 'time')}; a query may read this source once"
+        )
     found = execution.committedOffsets().get(streams[0])
     return dict[str, Any](json.loads(str(found.get().json()))) if found.isDefined() else None
 

@@ -40,15 +40,28 @@ class JavaThread:
 
 def answers(spark: SparkSession, seconds: float) -> bool:
     """Whether the driver's JVM answers a call within so many seconds; that it refuses one is an answer."""
-    answered = threading.Event()
+    return bool(_stopped(spark, seconds))
+
+
+def can_work(spark: SparkSession, seconds: float) -> bool:
+    """Whether the driver's JVM says within so many seconds that its Spark is not stopped. One that is gone says nothing."""
+    return _stopped(spark, seconds) == [False]
+
+
+def _stopped(spark: SparkSession, seconds: float) -> list[bool | None]:
+    """What the driver's JVM says, if it answers in time: whether its Spark is stopped, or None if it refuses the call."""
+    said: list[bool | None] = []
 
     def ask() -> None:
+        stopped = None
         with contextlib.suppress(Exception):
-            spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - the shortest call there is
-        answered.set()
+            stopped = bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - the shortest call there is
+        said.append(stopped)
 
-    threading.Thread(target=ask, name="answers", daemon=True).start()
-    return answered.wait(seconds)
+    thread = threading.Thread(target=ask, name="answers", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return list(said)
 
 
 def working(spark: SparkSession) -> list[JavaThread]:

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.spark.executors import registered
+from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import each, stages
 from sluice_consumer.spark.warmup_source import TASKS, WarmUpSource
 
@@ -162,7 +163,7 @@ class SparkWarmUps:
         self._scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
         self._threads = ThreadPoolExecutor(thread_name_prefix="warm-up")
         self._groups = (f"sluice-warm-up-{number}" for number in itertools.count())
-        spark.dataSource.register(WarmUpSource)
+        register(spark, WarmUpSource)
 
     def live(self) -> frozenset[str]:
         """See `WarmUpBackend`."""
@@ -197,3 +198,16 @@ class SparkWarmUps:
         self._scala.listenerBus().waitUntilEmpty()
         store = self._scala.statusStore()
         return frozenset(str(task.executorId()) for stage in stages(store, self._jobs(group)) for task in each(store.taskList(stage, 0, tasks)))
+
+
+def warm_up_here(spark: SparkSession, options: Mapping[str, str]) -> None:
+    """Runs one job of no meaning in a session whose tasks run in the driver: its classes are loaded, and its Python workers have begun.
+
+    Args:
+        spark: the session.
+        options: see `SparkWarmUps`.
+    """
+    try:
+        SparkWarmUps(spark, options).start(spark.sparkContext.defaultParallelism).result()
+    except Exception:  # the first batch does without
+        log.warning("Spark could not be warmed up; the first batch takes longer", exc_info=True)

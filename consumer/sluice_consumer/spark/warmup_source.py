@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from sluice_checkpoints.aws import role_sessions
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_consumer.columns import DDL
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.kinesis.client import Records
-from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.kinesis.http import connect
 from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import Fetched
 from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.arrow import to_arrow
 from sluice_consumer.spark.batch_read import freeze
 
-TASKS, REGION, KINESIS, DYNAMODB = "tasks", "region", "kinesisEndpoint", "dynamodbEndpoint"
+TASKS, STREAM = "tasks", "stream"
 RECORD = Records(sequence=["0"], partition_key=[""], data=[b""], arrival_millis=[0])
 
 
 def options(stream: StreamConfig) -> dict[str, str]:
-    """Where the clients that are made belong; no call is made with them."""
-    values = {REGION: stream.region, KINESIS: stream.kinesis_endpoint, DYNAMODB: stream.dynamodb_endpoint}
-    return {key: value for key, value in values.items() if value is not None}
+    """Where the clients that are made belong. No call is made with them, but a session is begun of the role that they will need."""
+    return {STREAM: json.dumps(asdict(stream))}
 
 
 class WarmUpSource(DataSource):
@@ -44,11 +46,11 @@ class WarmUpSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of its rows."""
         given = self.options
-        return WarmUpReader(int(given[TASKS]), StreamConfig("", given[REGION], given.get(KINESIS), given.get(DYNAMODB)))
+        return WarmUpReader(int(given[TASKS]), StreamConfig(**json.loads(given[STREAM])))
 
 
 class WarmUpReader(DataSourceReader):
-    """Makes in each worker what the tasks of batches find there: modules, clients, an Arrow batch."""
+    """Makes in each worker what the tasks of batches find there: modules, clients, the role's session, an Arrow batch."""
 
     def __init__(self, tasks: int, stream: StreamConfig) -> None:
         self._tasks, self._stream = tasks, stream
@@ -60,7 +62,8 @@ class WarmUpReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:  # noqa: ARG002 - all are alike
         """One row."""
         stream = self._stream
-        connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
+        connect(stream.address)
+        role_sessions.begin(stream.role, stream.region)
         batch_reader.dynamodb(stream.region, stream.dynamodb_endpoint)
         freeze("imported")
         yield from to_arrow([Fetched("", TRIM_HORIZON, TRIM_HORIZON, RecordColumnSet([RecordSlice(RECORD)]))], "")

@@ -10,8 +10,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.spark.jobs import Jobs
-from sluice_consumer.spark.status import Facts, SparkStatus
+from sluice_consumer.poison import worker_errors
+from sluice_consumer.poison.causes import TaskRefusal
+from sluice_consumer.spark.jobs import DRAIN_SECONDS, Jobs
+from sluice_consumer.spark.status import FAILED, Facts, SparkStatus
 
 UNKNOWN = ""  # of a job that Spark has forgotten: it counts as the query's, and as failed
 START_SECONDS = 30.0  # from Spark's first question until `start` has returned; the two overlap by a moment
@@ -54,6 +56,13 @@ class QueryJobs(Jobs):
         finally:
             self.look()
         self.issue()
+
+    def refused(self) -> TaskRefusal | None:
+        """What a task refused while it read the batch; None: nothing. Of an error that a function of foreachBatch met, Spark keeps the text alone."""
+        self._groups.drained(DRAIN_SECONDS)
+        failed = (job for job, status in self._statuses() if status == FAILED)
+        told = (worker_errors.parsed(self._groups.failure(job)) for job in failed)
+        return next((worker.refused for worker in told if worker and worker.refused), None)
 
     def _numbers(self) -> Iterable[int]:
         return (number for number in super()._numbers() if self._query is not None and self._groups.group(number) in {self._query.runId, UNKNOWN})

@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.reader_keys import generation_of
-from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
 NAMED = 5  # shards named in a message
@@ -27,7 +27,7 @@ class Offset:
     Attributes:
         consumer: the consumer's id; a number means nothing in another table.
         batch: the batch's number over the consumer's whole life.
-        first: the offset that a query begins with; it precedes the first batch, and is no batch itself.
+        first: the offset that a query begins with; it precedes the first batch, and is not a batch itself.
         generation: that of the epoch which gave the batch to this checkpoint directory; 0: unknown, an older version stored the offset.
     """
 
@@ -47,14 +47,19 @@ class Offset:
         return Offset(str(values["consumer"]), int(values["batch"]), bool(values.get("first", False)), int(values.get("generation", 0)))
 
 
-def check(view: TableView, consumer: str, offset: Offset) -> None:
+def check(view: TableView, consumer: ConsumerRow, offset: Offset) -> None:
     """Refuses an offset that cannot be of this table.
 
     Raises:
-        Refused: it is another consumer's, or of a batch that the table has not come to.
+        Refused: it is another consumer's, or of a batch that the table has not come to; or the positions were moved after it.
     """
-    if offset.consumer != consumer:
-        raise Refused(f"the checkpoint directory belongs to consumer {offset.consumer}, and the table to {consumer}; {ANEW}")
+    if offset.consumer != consumer.consumer_id:
+        raise Refused(f"the checkpoint directory belongs to consumer {offset.consumer}, and the table to {consumer.consumer_id}; {ANEW}")
+    if offset.batch + offset.first <= (consumer.reset_after or 0):
+        raise Refused(
+            f"the checkpoint directory is at batch {offset.batch}. The reset {consumer.last_reset} moved the table's positions after batch "
+            f"{consumer.reset_after}, so its state has records that come again, or lacks some that were passed over; {ANEW}"
+        )
     if offset.batch > (view.committed if offset.first else view.number):
         raise Refused(
             f"the checkpoint directory is at batch {offset.batch}, but the table has committed only {view.committed}: was it restored from a backup? "

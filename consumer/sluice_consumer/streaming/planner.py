@@ -19,7 +19,7 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.streaming import offsets
 from sluice_consumer.streaming.offsets import Offset
 
-STORED = "stored.0"  # a reader that is no task: whoever said that the sink holds the batch
+STORED = "stored.0"  # a reader that is not a task: whoever said that the sink holds the batch
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class StreamPlanner:
 
     def __init__(self, consumer: Consumer, around: Surroundings, accepted: int | None = None) -> None:
         assert consumer.row is not None  # noqa: S101 - it began
-        self._consumer, self._around, self._id, self._accepted = consumer, around, consumer.row.consumer_id, accepted
+        self._consumer, self._around, self._row, self._accepted = consumer, around, consumer.row, accepted
         self._begun = False
         self._goal: int | None = None
         self._answered: tuple[Offset, Offset] | None = None
@@ -86,7 +86,7 @@ class StreamPlanner:
 
     def initial(self) -> Offset:
         """Where a query begins that has no checkpoint directory yet."""
-        return Offset(self._id, self._consumer.view.committed, first=True)
+        return Offset(self._row.consumer_id, self._consumer.view.committed, first=True)
 
     def until_now(self) -> None:
         """From now on only what had arrived by now counts (`Trigger.AvailableNow`)."""
@@ -101,7 +101,7 @@ class StreamPlanner:
         """
         self._around.alive()
         view = self._consumer.view
-        offsets.check(view, self._id, done)
+        offsets.check(view, self._row, done)
         if done.batch == view.number:
             engine = self._around.engine
             checked = engine if done.batch == self._accepted else DoneBySpark(engine, self._bound, done)
@@ -134,7 +134,7 @@ class StreamPlanner:
         """The end of the batch after `start`; `start` itself while there is nothing to read. None: Spark names no start, and is asked for it.
 
         Raises:
-            Refused: Spark lacks batches that can no longer be read again, or does not say where it stands. Else what ends an epoch.
+            Refused: Spark lacks batches that can no longer be read again, or does not report its position. Else what ends an epoch.
         """
         self._around.alive()
         start = start or self._around.stands() or self.initial()
@@ -154,20 +154,22 @@ class StreamPlanner:
         return self._offset(self.open)
 
     def _offset(self, plan: BatchPlan) -> Offset:
-        return Offset(self._id, plan.number, generation=self._consumer.epoch.generation)
+        return Offset(self._row.consumer_id, plan.number, generation=self._consumer.epoch.generation)
 
     def partitions(self, start: Offset, end: Offset) -> BatchPlan | None:
         """What the batch that ends at `end` contains; None: nothing.
 
         Raises:
-            Refused: it was committed, and a later one was begun since; or `latest` was answered for another start.
+            Refused: it was committed, and a later one was begun since; or `latest` was answered for another start; or the positions were moved after
+                `start`, though Spark has logged an `end` behind that.
         """
         self._around.alive()
-        offsets.check(self._consumer.view, self._id, end)
+        offsets.check(self._consumer.view, self._row, end)
         if end.first or start == end:
             return None
         if self._answered is not None and end == self._answered[1] and start != (asked := self._answered[0]):
-            raise Refused(f"batch {end.batch} was given to a query that stood at {asked.batch}, and one that stands at {start.batch} reads it")
+            raise Refused(f"batch {end.batch} was given to a query at batch {asked.batch}, and one at batch {start.batch} reads it")
+        offsets.check(self._consumer.view, self._row, start)  # Spark repeats a batch behind a reset that no task had bound
         plan = self._named(end.batch)
         self.handed = end.batch
         return plan

@@ -6,6 +6,7 @@ The lease is held here, as in `embedded`, and Spark's planner asks here. The row
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 import time
@@ -16,20 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import AccessDenied, Refused
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_consumer import config as configs
 from sluice_consumer import embedded, logs
 from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.batches.loop import AUDIT_SECONDS
 from sluice_consumer.config import Config
-from sluice_consumer.process import overdue, pod, supervisor, wiring
+from sluice_consumer.process import overdue, pod, poison_ports, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.looks import LOOK_SECONDS, Every
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import reading
+from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.stream_channel import ChannelHandler, serving
 from sluice_consumer.spark.stream_reader import OPTION
@@ -48,6 +50,7 @@ class Source:
         consumer: the consumer's id.
         query: the query, once it was started.
         identity: the stream, in the form given to tasks.
+        denied: the call of ours that AWS denied while the query ran, if one was.
     """
 
     def __init__(self, spark: SparkSession, config: Config, work: Session, heart: Heartbeats) -> None:
@@ -57,6 +60,7 @@ class Source:
         self.identity = work.consumer.identify()
         self.query: StreamingQuery | None = None
         self.address = ""
+        self.denied: AccessDenied | None = None
         self._stopping = False
         self._jobs = QueryJobs(spark)
         self._idle, self._handed = Every(LOOK_SECONDS), time.monotonic()
@@ -145,13 +149,28 @@ class Source:
     def answers(self) -> Mapping[str, ChannelHandler]:
         """What Spark's planner may ask; offsets as JSON objects."""
         planner = self.planner
-        return {
+        answers: dict[str, ChannelHandler] = {
             "initial": lambda: planner.initial().to_map(),
             "latest": lambda start: planner.latest(start and Offset.from_map(start)).to_map(),
             "partitions": self._partitions,
             "finish": lambda end: planner.finish(Offset.from_map(end)),
             "until_now": planner.until_now,
         }
+        return {call: functools.partial(self._answered, answer) for call, answer in answers.items()}
+
+    def refused(self) -> Refused | None:
+        """What AWS refused while the query ran, to an answer of ours or to a task. Spark has the words of both, and the classes of neither."""
+        found = None
+        with contextlib.suppress(Exception):  # a JVM that is gone does not say what became of its jobs
+            found = self._jobs.refused()
+        return self.denied or (poison_ports.named(found) if found else None)
+
+    def _answered(self, answer: ChannelHandler, *values: Any) -> Any:
+        try:
+            return answer(*values)
+        except AccessDenied as error:
+            self.denied = error
+            raise
 
     def _stands(self) -> Offset | None:
         found = stream_query.stands(self._jobs.query(), self.address)
@@ -182,6 +201,7 @@ def source(spark: SparkSession, config: Mapping[str, Any] | str | Config, *, tel
 
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
+        AccessDenied: AWS denied a call to the driver or to a task; the message has the statement that is missing.
         LeaseHeld: another driver or query works on this table. LeaseLost, Fenced: the lease was lost while the query ran; the query was stopped.
         BatchOverdue: a batch did not end within `batch.maxSeconds`; the query was stopped.
     """
@@ -218,7 +238,7 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
     with contextlib.closing(work), embedded.beating(heart, lost):
         work.begin(in_pod=False)
         work.wait_out()
-        spark.dataSource.register(SluiceDataSource)
+        register(spark, SluiceDataSource)
         one = Source(spark, config, work, heart)
         made.append(one)
         with serving(one.answers()) as one.address:
@@ -231,6 +251,8 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
                     raise watch.error from error
                 embedded.raise_if_lost(heart, error)
                 why = root_cause(work.consumer, error)
+                if why is error:
+                    why = one.refused() or error
                 if why is error:
                     raise
                 raise why from error

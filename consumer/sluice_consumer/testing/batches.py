@@ -29,12 +29,12 @@ class TestRecord:
     """A record whose details matter to a test. Details that are left out get a default.
 
     Attributes:
-        data: the payload: bytes, text (stored as UTF-8), or anything that JSON can say.
+        data: the payload: bytes, text (stored as UTF-8), or any value that JSON has.
         key: its partition key.
         shard: id of its shard.
-        sequence: its sequence number; one more than that of the record before it, if left out.
+        sequence: its sequence number; if omitted, one more than that of the previous record.
         sub: index in a KPL aggregate.
-        arrival: with a time zone; a millisecond after that of the record before it, if left out.
+        arrival: with a time zone; if omitted, 1 ms after the previous record.
     """
 
     __test__ = False  # pytest: no class of tests
@@ -57,7 +57,7 @@ def batch(spark: SparkSession, values: Iterable[Any], *, stream: str = "orders",
         tasks: so many tasks share the shards; left out, as many as a consumer in this session would have.
 
     Raises:
-        ValueError: an arrival has no time zone. TypeError: JSON cannot say a payload.
+        ValueError: an arrival has no time zone. TypeError: JSON has no form for a payload.
     """
     shards = _shards(values, stream)
     ids = sorted(shards)

@@ -191,7 +191,7 @@ def _killed(trial: Trial, kill: TaskKill, args: Args) -> str:
         _quiet(trial.batch.sparkSession)
     if watch.dead or kill.point == RETURN:
         return ""
-    return error or "it did not come there again: the function does not do the same in each run"
+    return error or "this write was not reached again, because the function does not do the same in each run"
 
 
 def _said(error: Exception) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -55,6 +56,18 @@ class Upstream:
     refuse: Refuse = refusals.aws_json
 
 
+@dataclass(frozen=True, slots=True)
+class ProxiedCall:
+    """A call as it came in; `headers` are looked up in any case."""
+
+    method: str
+    path: str
+    headers: Message
+    body: bytes
+
+
+ProxiedReply = tuple[int, list[tuple[str, str]], bytes]
+"""Status, headers and body."""
 NORMAL = Behaviour()
 
 
@@ -65,12 +78,14 @@ class Proxy:
         behaviour: towards calls; may be set at any time.
         calls: how many, by outcome.
         before: gets the method and the path of every call before it is forwarded, and may hold it.
+        around: answers a call that passes; it may forward it by the function that it gets, refuse it, or change the reply.
     """
 
     def __init__(self, upstream: Upstream, host: str, seed: int = 0) -> None:
         self.upstream, self.behaviour = upstream, NORMAL
         self.calls: Counter[CallOutcome] = Counter()
         self.before: Callable[[str, str], None] = lambda _method, _path: None
+        self.around: Callable[[ProxiedCall, Callable[[], ProxiedReply]], ProxiedReply] = lambda _call, forward: forward()
         self._rng, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
         self._server = _Server((host, 0), self)
         self.endpoint = f"http://{host}:{self._server.server_address[1]}"
@@ -156,7 +171,8 @@ class _ProxyHandler(BaseHTTPRequestHandler):
                 self._ask(body)
                 self.close_connection = True
             case CallOutcome.PASSED:
-                self._answer(*self._ask(body))
+                call = ProxiedCall(self.command, self.path, self.headers, body)
+                self._answer(*self.server.owner.around(call, lambda: self._ask(body)))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Log nothing."""
@@ -166,7 +182,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
             self._upstream.close()
         super().finish()
 
-    def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _ask(self, body: bytes) -> ProxiedReply:
         """The service's reply. If the service had closed the kept connection, the call is sent once more over a new one."""
         for _ in range(2):
             fresh = self._upstream is None
@@ -178,7 +194,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
                     break
         return 503, [("Content-Type", "text/plain")], b""
 
-    def _asked(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _asked(self, body: bytes) -> ProxiedReply:
         if self._upstream is None:
             self._upstream = http.client.HTTPConnection(urlsplit(self.server.owner.upstream.endpoint).netloc, timeout=UPSTREAM_SECONDS)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}

@@ -18,7 +18,7 @@ def clean(name: str, *, with_images: bool = True) -> None:
     """Remove those of consumer, operator, cluster, images, daemon and sink that the demo made. Tests keep the images for the next run."""
     work = places.work()
     with exclusive() as home:
-        note = Note(work)
+        note = Note(work, name)
         made = note.read()
         for running in processes.recorded(work):
             if running.name.startswith("demo-"):
@@ -28,11 +28,10 @@ def clean(name: str, *, with_images: bool = True) -> None:
             _clean_cluster(made, name)
             if with_images:
                 pruning.remove()
-        if made.get("docker"):
+        if note.drop():
             docker.stop(work)
         with step(f"remove {home}"):
             shutil.rmtree(home, ignore_errors=True)
-        note.path.unlink(missing_ok=True)
     if with_images:
         console.print(KEPT, soft_wrap=True)
 

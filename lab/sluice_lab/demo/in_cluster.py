@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab.demo import tables
 from sluice_lab.errors import CommandFailedError, LabError
 from sluice_lab.machine import cluster, processes
@@ -131,7 +132,7 @@ def _change(demo: ClusterDemo) -> None:
     for count in (3, 1):
         demo.kubectl("scale", f"kc/{NAME}", f"--replicas={count}")
         with scenario.event(f"scale to {count}", f"{count} running, nothing drains"):
-            scenario.until(f"{count} executors", lambda count=count: demo.running(count), TIMEOUT_SECONDS)  # type: ignore[misc]  # a default binds it
+            scenario.until(counted(count, "executor"), lambda count=count: demo.running(count), TIMEOUT_SECONDS)  # type: ignore[misc]  # a default binds it
     _kill_executor(demo)
     _kill_driver(demo)
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.demo import tables
 from sluice_lab.errors import LabError
@@ -64,7 +65,7 @@ def _migrate(env: Environment) -> None:
         aws = {"--kinesis-endpoint": env.aws.kinesis_endpoint, "--dynamodb-endpoint": env.aws.dynamodb_endpoint}
         named = [word for pair in (options | aws | {"--region": environment.REGION}).items() for word in pair]
         result = json.loads(processes.run(sys.executable, "-m", "sluice_checkpoints", "migrate", *named, "--json", env=_process_environment()))
-        current.note(f"{result['state']}, {result['shards']} shards")
+        current.note(f"{result['state']}, {counted(result['shards'], 'shard')}")
 
 
 def _scenario(env: Environment, home: Path, sink: Path) -> ScenarioRun:

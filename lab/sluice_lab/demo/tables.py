@@ -6,6 +6,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from sluice_checkpoints.plurals import plural
 from sluice_lab.scenario import pauses
 from sluice_lab.scenario.account import Account, ShardAccount
 from sluice_lab.scenario.pauses import Commit, Event
@@ -46,7 +47,7 @@ def verdict(found: Account) -> str:
     total = found.total
     if found.right:
         rest = f"{total.processed:,} processed by KCL, {total.delivered:,} delivered by Sluice"
-        return f"[bold green]✓[/] {total.produced:,} records put: {rest}, none missing, none twice, all in order"
+        return f"[bold green]✓[/] {total.produced:,} {plural(total.produced, 'record')} put: {rest}, none missing, none twice, all in order"
     wrong = {
         "missing": total.missing,
         "repeated": total.repeated,

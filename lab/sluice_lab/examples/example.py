@@ -11,6 +11,7 @@ from typing import Any
 
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.examples import manifest
@@ -122,7 +123,7 @@ class ExampleRun:
             records = [{"PartitionKey": str(each[key]), "Data": json.dumps(each).encode()} for each in documents[start : start + MAX_PUT]]
             reply = self.example.around.aws.kinesis.put_records(StreamName=self.stream, Records=records)
             if reply["FailedRecordCount"]:
-                raise LabError(f"{self.stream}: {reply['FailedRecordCount']} records were refused")
+                raise LabError(f"{self.stream}: {counted(reply['FailedRecordCount'], 'record')} refused")
 
     def to_the_tip(self) -> None:
         """Run the program until it has processed all that is in the stream.

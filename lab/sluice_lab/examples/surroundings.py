@@ -12,6 +12,7 @@ from sluice_lab import places, spark_lines
 from sluice_lab.aws import emulators
 from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
 from sluice_lab.lake.storage import REGION, Storage
+from sluice_lab.machine import spark_classes
 from sluice_lab.scenario import environment
 from sluice_lab.scenario.environment import Aws
 
@@ -49,7 +50,7 @@ class ExampleSurroundings:
             "PYSPARK_PYTHON": str(self.python),
             "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, self.jars))} pyspark-shell",
             "SPARK_CONF_DIR": str(places.REPO / "consumer" / "image" / "conf"),
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": spark_classes.TESTED,
         }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab.machine.processes import run, watch
 from sluice_lab.steps import ProgressStep
 
@@ -30,8 +31,8 @@ class GoProgress:
         elif _PACKAGE.fullmatch(line.strip()):
             self.compiled.add(line.strip())
         if not self.compiled:
-            return f"{self.fetched} modules fetched" if self.fetched else ""
-        return f"{len(self.compiled)} of {self.total} packages" if self.total >= len(self.compiled) else f"{len(self.compiled)} packages"
+            return f"{counted(self.fetched, 'module')} fetched" if self.fetched else ""
+        return f"{len(self.compiled)} of {self.total} packages" if self.total >= len(self.compiled) else counted(len(self.compiled), "package")
 
 
 def go_build(current: ProgressStep, packages: Sequence[str], flags: Sequence[str], out: str, cwd: Path, env: Mapping[str, str]) -> None:

@@ -65,6 +65,13 @@ def exists(name: str) -> bool:
     return bool(run("docker", "ps", "--all", "--quiet", "--filter", label).strip())
 
 
+def lanes(name: str) -> list[str]:
+    """The clusters of that name that exist, and those of tests that ran beside them: `sluice-1a2b`, `sluice-1a2b-more`."""
+    label = "io.x-k8s.kind.cluster"
+    found = run("docker", "ps", "--all", "--filter", f"label={label}", "--format", f'{{{{.Label "{label}"}}}}').split()
+    return sorted({each for each in found if each == name or each.startswith(f"{name}-")})
+
+
 def create(name: str, workers: int = 0) -> KindCluster:
     """Ensure a cluster of one control plane and `workers` workers. An existing cluster of that name that answers is used as it is."""
     work = places.work()

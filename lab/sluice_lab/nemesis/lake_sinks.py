@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice_checkpoints.plurals import counted
 from sluice_consumer import sinks
 from sluice_lab.aws import emulators, refusals
 from sluice_lab.aws.proxy import Proxy, Upstream, proxy
@@ -83,7 +84,7 @@ class LakeSink:
         expired = maintenance.expire(readers.catalog(self.catalog, self.direct).load_table(TABLE))
         maintenance.append(readers.catalog(self.catalog, self.direct).load_table(TABLE), SCHEMA)
         self.others += 1
-        return f"{expired} snapshots expired"
+        return f"{counted(expired, 'snapshot')} expired"
 
     def read(self) -> list[Delivered]:
         """Every delivery, by batch; within a batch by shard and position, since a table keeps no order of rows.
@@ -94,7 +95,7 @@ class LakeSink:
         rows = self._rows()
         ours = [row for row in rows if row["shardId"] != maintenance.WRITER]
         if (found := len(rows) - len(ours)) != self.others:
-            raise LabError(f"another writer added {self.others} rows, and the table holds {found} of them")
+            raise LabError(f"another writer added {counted(self.others, 'row')}, and the table holds {found} of them")
         return sorted(map(_delivered, ours), key=lambda each: (each.batch, each.record.shard, each.record.position))
 
     def _rows(self) -> list[dict[str, Any]]:

@@ -26,6 +26,8 @@ PIECES = 4  # of one shard's records in one batch
 COLUMNS = ("data", "shardId", "sequenceNumber", "subSequenceNumber")  # that a table of the lake gets, beside `batch`
 PACE = "pace"  # a file with the seconds that a piece takes
 DOWN = "down"  # a file that is there while the sink is down
+HANG = "hang"  # a file that is there while no task ends
+HANG_POLL = 0.2  # seconds
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def _record(home: Path, origin: Origin, batches: Iterator[pa.RecordBatch]) -> It
             pace = float((home / PACE).read_text() or 0)
             _append(log, who | {"at": time.time(), "shard": shard, "positions": positions(piece)})
             time.sleep(pace)
+            while (home / HANG).exists():
+                time.sleep(HANG_POLL)
             _append(log, who | {"at": time.time(), "shard": shard, "positions": []})
         yield batch
 

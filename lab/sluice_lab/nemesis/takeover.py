@@ -15,6 +15,8 @@ MORE = 5.0  # seconds of margin above what is known to be needed
 SCALING = 3.0  # seconds of margin: a batch takes longer while an executor's JVM starts beside it
 NEVER = float("inf")
 CALM, RESTART, UP, EXECUTOR, DOWN, DRIVER = "calm", "clean restart", "scale 1 to 4", "executor SIGKILL", "scale 4 to 2", "driver SIGKILL"
+STANDBY = "driver SIGKILL, with a standby"
+EXPIRY = 1.05  # of a lease, until another driver may take it: the two clocks may differ by so much
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,13 @@ def start(samples: Sequence[Sample], invocations: Sequence[Invocation], epoch: s
 
 
 def cold(samples: Sequence[Sample], invocations: Sequence[Invocation]) -> float:
-    """How long the consumer's very first batch took, in seconds."""
-    return start(samples, invocations, invocations[0].epoch).batch
+    """How long the consumer's very first batch took, in seconds, of the first epoch that committed one: a batch that is overdue ends an epoch, too.
+
+    Raises:
+        ValueError: none did.
+    """
+    committed = {sample.epoch for sample in commits(samples)}
+    return start(samples, invocations, next((one.epoch for one in invocations if one.epoch in committed), "")).batch
 
 
 def next_epoch(invocations: Sequence[Invocation], at: float) -> str:
@@ -101,11 +108,12 @@ def next_epoch(invocations: Sequence[Invocation], at: float) -> str:
     return next((invocation.epoch for invocation in invocations if invocation.began > at), "")
 
 
-def clean_restart(samples: Sequence[Sample], invocations: Sequence[Invocation], window: Window) -> Pause:
-    """At most the next driver's start, and a margin."""
+def clean_restart(samples: Sequence[Sample], invocations: Sequence[Invocation], window: Window, beside: float = 0.0) -> Pause:
+    """At most the next driver's start, and a margin; in a pool, the batch `beside` that the drain of its driver waits for, too."""
     own = start(samples, invocations, next_epoch(invocations, window.began))
     needs = own.to_lease + own.to_batch + cold(samples, invocations)
-    return Pause(window.name, longest(samples, window), needs + MORE, f"driver's start {needs:.1f} s + {MORE:g} s")
+    waits = f" + another's batch {beside:.1f} s" if beside else ""
+    return Pause(window.name, longest(samples, window), needs + beside + MORE, f"driver's start {needs:.1f} s{waits} + {MORE:g} s")
 
 
 def killed_driver(samples: Sequence[Sample], invocations: Sequence[Invocation], window: Window, usual: Start, lease: float) -> Pause:
@@ -123,6 +131,12 @@ def killed_driver(samples: Sequence[Sample], invocations: Sequence[Invocation], 
     return Pause(
         window.name, longest(samples, window, after=True), lease + needs + MORE, f"lease {lease:g} s + driver's start {needs:.1f} s + {MORE:g} s"
     )
+
+
+def followed(samples: Sequence[Sample], window: Window, lease: float) -> Pause:
+    """A driver was killed behind which a standby stood. At most the lease by the standby's clock, and a margin: no start lies in between."""
+    needed = f"lease {lease:g} s * {EXPIRY:g} + {MORE:g} s"
+    return Pause(window.name, longest(samples, window, after=True), lease * EXPIRY + MORE, needed)
 
 
 def killed_executor(samples: Sequence[Sample], window: Window, lease: float) -> Pause:

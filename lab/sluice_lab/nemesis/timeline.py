@@ -1,5 +1,6 @@
 """A run as one picture: faults, epochs, lag, and the reads of each shard. Pure: the same run gives the same file."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,13 +28,17 @@ class Injection:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What is drawn. `stored` is the number of records of each batch; times are in seconds since 1970."""
+    """What is drawn. Times are in seconds since 1970.
+
+    Attributes:
+        reached: after each batch, how many records are behind the positions of all shards (`passes`).
+    """
 
     title: str
     injections: Sequence[Injection]
     samples: Sequence[Sample]
     reads: Sequence[ShardRead]
-    stored: Mapping[int, int]
+    reached: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,14 @@ def draw(timeline: Timeline) -> str:
     return svg.document(layout.x(layout.ended) + RIGHT, bottom + 24, shapes)
 
 
-def lag(samples: Sequence[Sample], stored: Mapping[int, int]) -> list[tuple[float, int]]:
-    """At each sample, the number of records that were produced and are in no committed batch."""
-    found, counted, last = [], 0, 0
-    for sample in samples:
-        counted += sum(stored.get(batch, 0) for batch in range(last + 1, sample.batch + 1))
-        last = max(last, sample.batch)
-        found.append((sample.at, max(0, sample.produced - counted)))
-    return found
+def lag(samples: Sequence[Sample], reached: Mapping[int, int]) -> list[tuple[float, int]]:
+    """At each sample, the number of records that were produced and are not behind the positions that were committed.
+
+    After a reset it grows with the first batch that comes again.
+    """
+    batches = sorted(reached)
+    ends = [0, *(reached[batch] for batch in batches)]
+    return [(sample.at, max(0, sample.produced - ends[bisect_right(batches, sample.batch)])) for sample in samples]
 
 
 def _grid(layout: _Layout, bottom: float) -> Iterator[str]:
@@ -132,7 +137,7 @@ def _epochs(timeline: Timeline, layout: _Layout) -> Iterator[str]:
 
 def _lag(timeline: Timeline, layout: _Layout) -> Iterator[str]:
     """The lag, and a tick at each commit."""
-    found = lag(timeline.samples, timeline.stored)
+    found = lag(timeline.samples, timeline.reached)
     most = max((waiting for _, waiting in found), default=0) or 1
     bottom = layout.y + LAG
     yield svg.text(LEFT - 8, layout.y + 10, f"{most:,}", INK, "end")

@@ -1,13 +1,15 @@
 """The consumer under test: its parts, waiting for a state of it, and a window for one change to it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from sluice_lab.errors import LabError
 from sluice_lab.nemesis.injector import Injector
 from sluice_lab.nemesis.lake_sinks import LakeSink
+from sluice_lab.nemesis.passes import CarriedOut
 from sluice_lab.nemesis.runner import Runner
 from sluice_lab.nemesis.sampler import TableSampler
 from sluice_lab.nemesis.takeover import Window
@@ -22,9 +24,17 @@ NAMESPACE = installing.NAMESPACE
 TIMEOUT, POLL = 240.0, 0.25  # seconds
 
 
+@dataclass(frozen=True)
+class Neighbour:
+    """Another member of the pool, and what is recorded of it."""
+
+    sampler: TableSampler
+    checkpoints: Checkpoints
+
+
 @dataclass
 class Experiment:
-    """A consumer under test, and all that is recorded of it."""
+    """A consumer under test, and all that is recorded of it. `neighbours`: the other members of its pool, by name."""
 
     injector: Injector
     sampler: TableSampler
@@ -35,7 +45,14 @@ class Experiment:
     runner: Runner
     checkpoints: Checkpoints
     lake: LakeSink | None
+    neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
+    resets: list[CarriedOut] = field(default_factory=list)
     windows: dict[str, Window] = field(default_factory=dict)
+
+    @property
+    def samplers(self) -> tuple[TableSampler, ...]:
+        """Of the consumer, and of its neighbours."""
+        return (self.sampler, *(one.sampler for one in self.neighbours.values()))
 
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl in the consumer's namespace."""
@@ -70,6 +87,10 @@ class Experiment:
         self.batches(1)
 
     def batches(self, count: int) -> None:
-        """Wait for `count` more committed batches."""
-        goal = self.sampler.batch + count
-        self.until(f"batch {goal}", lambda: self.sampler.batch >= goal)
+        """Wait for `count` more committed batches, of the neighbours too."""
+        for sampler, goal in [(sampler, sampler.batch + count) for sampler in self.samplers]:
+            self.until(f"batch {goal}", partial(_reached, sampler, goal))
+
+
+def _reached(sampler: TableSampler, batch: int) -> bool:
+    return sampler.batch >= batch

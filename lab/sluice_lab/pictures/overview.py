@@ -38,7 +38,7 @@ class Arrow:
 
     Attributes:
         label: its words, and where they begin.
-        step: its number in a batch; 0: it is no step of one.
+        step: its number in a batch; 0: it is not a step of one.
         dashed: it is gone once.
     """
 

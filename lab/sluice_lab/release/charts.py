@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import node_image
@@ -54,9 +55,9 @@ def package(source: SourceTree, version: str, registry: str, out: Path, helm: st
 
 def with_registry(values: str, registry: str) -> str:
     """The text of values.yaml with a registry as the default of `global.imageRegistry`. With a mirror, you set that value, as with any chart."""
-    if values.count(REGISTRY) != 1:
+    if (count := values.count(REGISTRY)) != 1:
         raise LabError(
-            f"charts/sluice/values.yaml: {REGISTRY.strip()!r} is there {values.count(REGISTRY)} times; sluice_lab/release/charts.py wants it once"
+            f"charts/sluice/values.yaml: {REGISTRY.strip()!r} is there {counted(count, 'time')}; sluice_lab/release/charts.py wants it once"
         )
     return values.replace(REGISTRY, f"\n  imageRegistry: {registry}\n")
 

@@ -37,7 +37,7 @@ def read(folder: Path) -> Release:
         LabError: it is none, or a file is not as it was made.
     """
     if not (folder / RELEASE).is_file() or not (folder / SUMS).is_file():
-        raise LabError(f"{folder} is no release. Next: make release VERSION=…")
+        raise LabError(f"{folder} is not a release. Next: make release VERSION=…")
     for line in (folder / SUMS).read_text().splitlines():
         wanted, _, name = line.partition("  ")
         path = folder / name

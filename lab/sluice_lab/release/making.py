@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab import hashes, places
 from sluice_lab.machine import docker, tools
 from sluice_lab.machine import images as machine_images
@@ -15,7 +16,7 @@ from sluice_lab.release.components import Component
 from sluice_lab.release.source import SourceTree
 from sluice_lab.steps import step
 
-CRD, INSTALL, NOTES = "kinesisconsumers.sluice.dev.yaml", "install.yaml", "release-notes.md"
+CRDS, INSTALL, NOTES = ("kinesisconsumers.sluice.dev.yaml", "kinesisconsumerpools.sluice.dev.yaml"), "install.yaml", "release-notes.md"
 DISTRIBUTION, EXTRAS = "sluice-kinesis", ("operator", "consumer", "local")
 
 
@@ -64,7 +65,7 @@ def make_packages(order: Order) -> Path:
         purl = components.pypi(DISTRIBUTION, version)
         whole = Component(DISTRIBUTION, version, purl, oci.sha256(built.wheel), "Apache-2.0")
         sbom.write(sbom.Subject(whole, optional=True), needed, order.source.epoch, order.out / f"{built.wheel.name}.spdx.json")
-        current.note(f"{len(needed)} packages")
+        current.note(counted(len(needed), "package"))
     return built.wheel
 
 
@@ -73,16 +74,17 @@ def make_plugin(order: Order, wheel: Path) -> None:
     with step("plugin of kubectl") as current:
         built = krew.build(order.source, order.version, wheel, order.out)
         (order.out / krew.MANIFEST).write_text(krew.manifest(order.version, order.downloads, built))
-        current.note(f"{len(built)} platforms, {sum(path.stat().st_size for path in built) // 10**6} MB")
+        current.note(f"{counted(len(built), 'platform')}, {sum(path.stat().st_size for path in built) // 10**6} MB")
 
 
 def make_manifests(order: Order) -> None:
-    """Chart, install.yaml, CRD, notes."""
+    """Chart, install.yaml, CRDs, notes."""
     helm = tools.helm(order.work)
-    with step("chart, install.yaml, CRD, notes"):
+    with step("chart, install.yaml, CRDs, notes"):
         chart = charts.package(order.source, order.version, order.registry, order.out, helm)
         (order.out / INSTALL).write_text(charts.manifests(chart, order.version, order.registry, helm))
-        shutil.copyfile(order.source.folder / "crds" / CRD, order.out / CRD)
+        for name in CRDS:
+            shutil.copyfile(order.source.folder / "crds" / name, order.out / name)
         (order.out / NOTES).write_text(notes.section((order.source.folder / versions.CHANGES).read_text(), order.version))
 
 
@@ -95,7 +97,7 @@ def make_images(order: Order) -> Iterator[str]:
     for archive in built:
         for image in oci.platforms(archive):
             with step(f"SBOM of {archive.name}, {image.platform}") as current:
-                current.note(f"{describe(order, archive, image)} packages")
+                current.note(counted(describe(order, archive, image), "package"))
     if how.untried:
         yield how.untried
 

@@ -21,7 +21,7 @@ def section(changes: str, version: str) -> str:
     if not text:
         raise LabError(
             f"CHANGELOG.md has no section `## {version}`, so the release would have no notes. Next: make version VERSION={version}, "
-            f"which gives what stands under `## {UNRELEASED}` that heading, and commit it"
+            f"which gives the text under `## {UNRELEASED}` that heading, and commit it"
         )
     return f"{text}\n"
 

@@ -100,5 +100,5 @@ def _open(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     except KeyError:
         content = tar.extractfile(f"./{name}")
     if content is None:
-        raise ValueError(f"{name} is no file of this archive")
+        raise ValueError(f"{name} is not a file of this archive")
     return content

@@ -17,7 +17,7 @@ from sluice_lab.release import notes
 
 VERSION = re.compile(r"\d+\.\d+\.\d+(-rc\.\d+)?")
 PROJECT, CHART, CHANGES = "pyproject.toml", "charts/sluice/Chart.yaml", "CHANGELOG.md"
-# What stands before the version in examples and documents.
+# Text before the version in examples and documents.
 _IMAGES = ("registry.example/sluice-operator:", "registry.example/sluice-consumer:")
 _BEFORE = (*_IMAGES, "VERSION=", "charts/sluice --version ", "Release ", "targetRevision: ")
 NAMED = re.compile(f"(?:{'|'.join(f'(?<={re.escape(words)})' for words in _BEFORE)})" + r"\d+\.\d+\.\d+(?:-rc\.\d+)?")
@@ -36,7 +36,7 @@ def of_python(version: str) -> str:
 
 
 def check(folder: Path, version: str) -> None:
-    """Refuse a version that is no version, or not the one that these sources have.
+    """Refuse a text that is not a version, or not the one that these sources have.
 
     Raises:
         LabError: the message says what to do.
@@ -61,7 +61,7 @@ def write(folder: Path, version: str, today: datetime.date, mentions: list[Path]
     """Write a version wherever it is repeated; returns the names of changed files. Nothing is committed.
 
     Raises:
-        LabError: it is no version, or CHANGELOG.md has nothing to release.
+        LabError: it is not a version, or CHANGELOG.md has nothing to release.
     """
     if not VERSION.fullmatch(version):
         raise LabError(f"VERSION: {version!r} is neither X.Y.Z nor X.Y.Z-rc.N")

@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 
+from sluice_checkpoints.plurals import plural
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.scenario import kcl_table, records
@@ -66,7 +67,9 @@ def prepared(host: str) -> Iterator[Environment]:
             current.note(f"{dynamodb}, {kinesis}")
         with step("a stream with earlier reshards, and its KCL 3 table") as current:
             found = prepare(aws(kinesis, dynamodb))
-            current.note(f"{len(found.producer.produced):,} records, {found.processed:,} of them processed by KCL")
+            current.note(
+                f"{len(found.producer.produced):,} {plural(len(found.producer.produced), 'record')}, {found.processed:,} of them processed by KCL"
+            )
         yield found
 
 

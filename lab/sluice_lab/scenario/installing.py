@@ -1,6 +1,6 @@
 """Installs what a scenario needs: Docker, a cluster, images, the operator by Helm. Collects diagnostics after a failure.
 
-`<work>/demo-made.json` lists what did not exist before, so that `clean` removes that and nothing else.
+`<work>/CLUSTER.made.json` lists what did not exist before, so that `clean` removes that and nothing else.
 """
 
 import json
@@ -17,14 +17,17 @@ from sluice_lab.steps import console, step
 NAMESPACE = "sluice-demo"
 OPERATOR_NAMESPACE = "sluice-system"
 RELEASE = "sluice"
+PLURALS = ("kinesisconsumers", "kinesisconsumerpools")
 CHART = places.REPO / "charts" / "sluice"
 
 
 def install(name: str) -> KindCluster:
     """Ensure a cluster with the operator, and an empty namespace for the demo."""
     work = places.work()
-    note = Note(work)
-    ensure_docker(work)
+    note = Note(work, name)
+    if not docker.answering():
+        note.add(docker=True)
+    docker.ensure(work)
     images.base(work)
     if cluster.find(name, work) is None:
         note.add(cluster=name)
@@ -40,18 +43,13 @@ def install(name: str) -> KindCluster:
 
 def build(work: Path) -> None:
     """Build what a cluster and an API server are made of, if it is not there: minutes the first time, each step with its duration."""
-    ensure_docker(work)
+    if not docker.answering():
+        Note(work, cluster.default_name()).add(docker=True)
+    docker.ensure(work)
     images.base(work)
     node_image.programs(work)
     cluster.node(work)
     images.build(work)
-
-
-def ensure_docker(work: Path) -> None:
-    """Ensure a daemon that answers; `clean` stops it if it is started here."""
-    if not docker.answering():
-        Note(work).add(docker=True)
-    docker.ensure(work)
 
 
 def ensure_empty_namespace(found: KindCluster) -> None:
@@ -66,27 +64,34 @@ def ensure_empty_namespace(found: KindCluster) -> None:
 def delete_namespace(found: KindCluster) -> None:
     """Delete the namespace.
 
-    The operator is uninstalled first. A consumer of an interrupted run may keep its finalizer forever, and a running operator would add it again.
+    The operator is uninstalled first. A consumer or a pool of an interrupted run may keep its finalizer forever, and a running operator would add it
+    again.
     """
+    here = f"--namespace={NAMESPACE}"
     found.helm("uninstall", RELEASE, f"--namespace={OPERATOR_NAMESPACE}", "--ignore-not-found", "--wait")
-    if _exists(found, "crd", "kinesisconsumers.sluice.dev"):
-        names = found.kubectl(f"--namespace={NAMESPACE}", "get", "kinesisconsumers", "--output=name").split()
+    for plural in PLURALS:
+        names = found.kubectl(here, "get", plural, "--output=name").split() if _exists(found, "crd", f"{plural}.sluice.dev") else []
         for name in names:
-            found.kubectl(f"--namespace={NAMESPACE}", "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
-    found.kubectl(f"--namespace={NAMESPACE}", "delete", "jobs,pods", "--all", "--grace-period=0", "--force")
+            found.kubectl(here, "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+    found.kubectl(here, "delete", "jobs,pods", "--all", "--grace-period=0", "--force")
     found.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s")
+
+
+def values(found: KindCluster) -> Path:
+    """The file of the values with which the operator is installed. JSON is YAML."""
+    return found.kubeconfig.with_suffix(".values.json")
 
 
 def _helm(found: KindCluster, tags: Images) -> None:
     repository, _, tag = tags.operator.partition(":")
-    values = {
+    wanted = {
         "image": {"repository": repository, "tag": tag},
         "watchNamespaces": [NAMESPACE],
         "consumer": {"image": tags.consumer, "namespaces": [NAMESPACE]},
         "policy": {"privilegedPods": True},  # the sinks of demo and nemesis are folders of the node
     }
-    path = places.made(places.work() / "demo") / "values.json"  # JSON is YAML
-    path.write_text(json.dumps(values, indent=2))
+    path = values(found)
+    path.write_text(json.dumps(wanted, indent=2))
     where = (f"--namespace={OPERATOR_NAMESPACE}", "--create-namespace")
     with step(f"helm upgrade --install {RELEASE} charts/sluice") as current:
         # The CRD may belong to another release: uninstalling a chart keeps it.
@@ -100,10 +105,10 @@ def diagnose(found: KindCluster, folder: Path) -> None:
     places.made(folder)
     here = f"--namespace={NAMESPACE}"
     wanted = {
-        "describe.txt": (here, "describe", "kinesisconsumers,pods,jobs"),
+        "describe.txt": (here, "describe", "kinesisconsumerpools,kinesisconsumers,pods,jobs"),
         "events.txt": (here, "get", "events", "--sort-by=.lastTimestamp"),
-        "resource.json": (here, "get", "kinesisconsumers", "--output=json"),
-        "driver.log": (here, "logs", "--selector=sluice.dev/role=driver", "--tail=-1"),
+        "resource.json": (here, "get", "kinesisconsumerpools,kinesisconsumers", "--output=json"),
+        "driver.log": (here, "logs", "--selector=sluice.dev/role in (driver, pool)", "--tail=-1", "--prefix"),
         "executors.log": (here, "logs", "--selector=sluice.dev/role=executor", "--tail=-1", "--prefix"),
         "operator.log": (f"--namespace={OPERATOR_NAMESPACE}", "logs", "--selector=app.kubernetes.io/name=sluice", "--tail=-1", "--prefix"),
     }
@@ -116,10 +121,10 @@ def diagnose(found: KindCluster, folder: Path) -> None:
 
 
 class Note:
-    """The record of what the demo made on this machine, kept across runs until `clean`."""
+    """The record of what was made on this machine for a cluster, kept across runs until `clean`."""
 
-    def __init__(self, work: Path) -> None:
-        self.path = work / "demo-made.json"
+    def __init__(self, work: Path, name: str) -> None:
+        self.path = work / f"{name}.made.json"
 
     def read(self) -> dict[str, Any]:
         """The whole record."""
@@ -129,6 +134,16 @@ class Note:
     def add(self, **made: Any) -> None:
         """Add to the record before making something: a run may be interrupted."""
         self.path.write_text(json.dumps(self.read() | made))
+
+    def drop(self) -> bool:
+        """Forget it. Returns whether to stop the Docker daemon, too; another cluster that has a record takes that over with it."""
+        with places.lock(self.path.with_name("made.lock")):
+            docker_too = bool(self.read().get("docker"))
+            self.path.unlink(missing_ok=True)
+            others = sorted(self.path.parent.glob("*.made.json"))
+            if docker_too and others:
+                Note(self.path.parent, others[0].name.removesuffix(".made.json")).add(docker=True)
+            return docker_too and not others
 
 
 def _exists(found: KindCluster, kind: str, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab.scenario.topology import short
 
 EVENTS = 6
@@ -24,7 +25,9 @@ class ConsumerSnapshot:
     Attributes:
         settled: the operator has nothing left to do, and the driver holds every shard.
         stalled: the reason for a person to act.
-        running: names of the executors that run and are not being deleted.
+        driver_pod: name of the driver's pod; of a pool's member, the pool's pod.
+        running: names of the executors that run and are not being deleted, without those of a standby.
+        standby_pod: name of the standby; empty unless it is ready.
     """
 
     phase: str = "no resource yet"
@@ -41,6 +44,7 @@ class ConsumerSnapshot:
     settled: bool = False
     stalled: str = ""
     driver_pod: str = ""
+    standby_pod: str = ""
     running: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
 
@@ -77,6 +81,7 @@ def of_resource(resource: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
     stream = status.get("stream") or {}
     conditions = {item["type"]: item for item in status.get("conditions", [])}
     ready, stalled = conditions.get("Ready", {}), conditions.get("Stalled", {})
+    standby = status.get("standby") or {}
     return ConsumerSnapshot(
         phase=status.get("phase", "Pending"),
         message=ready.get("message", ""),
@@ -90,8 +95,9 @@ def of_resource(resource: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
         migrated=conditions.get("Migrated", {}).get("status") == "True",
         settled=ready.get("status") == "True" and conditions.get("Reconciling", {}).get("status") != "True",
         stalled=stalled.get("message", "") if stalled.get("status") == "True" else "",
-        driver_pod=(status.get("driver") or {}).get("pod") or "",
-        running=tuple(executors_of(pods)),
+        driver_pod=_driver_pod(status.get("driver") or {}),
+        standby_pod=standby.get("pod", "") if standby.get("state") == "Ready" else "",
+        running=tuple(executors_of([pod for pod in pods if not _belongs(pod, standby.get("uid"))])),
         events=tuple(map(_event, sorted(events, key=_when)[-EVENTS:])),
     )
 
@@ -104,7 +110,7 @@ def of_table(shown: Mapping[str, Any]) -> ConsumerSnapshot:
     opened = ", ".join(short(name) for name, at in positions.items() if at != "END")
     return ConsumerSnapshot(
         phase="released" if shown["released"] else "lease held",
-        migration=f"{migration['state']}, {migration['rows']} rows" if migration else "",
+        migration=f"{migration['state']}, {counted(migration['rows'], 'row')}" if migration else "",
         driver=f"epoch {shown['generation']}" if shown["generation"] else "",
         shards=f"{len(positions) - ended} open ({opened}) · {ended} ended",
         batch=shown["committed"],
@@ -118,18 +124,27 @@ def executors_of(pods: Sequence[Mapping[str, Any]], phase: str = "Running") -> l
     return sorted(str(pod["metadata"]["name"]) for pod in found)
 
 
+def _belongs(pod: Mapping[str, Any], owner: str | None) -> bool:
+    return owner is not None and any(each["uid"] == owner for each in pod["metadata"].get("ownerReferences", []))
+
+
 def _migration(migration: Mapping[str, Any] | None) -> str:
     if not migration:
         return ""
     parts = [migration["state"]]
-    parts += [f"{migration['rows']} rows"] if migration.get("rows") is not None else []
-    parts += [f"{count} warning{'s' if count > 1 else ''}"] if (count := migration.get("warnings")) else []
+    parts += [counted(migration["rows"], "row")] if migration.get("rows") is not None else []
+    parts += [counted(count, "warning")] if (count := migration.get("warnings")) else []
     return " · ".join(parts)
 
 
 def _driver(driver: Mapping[str, Any]) -> str:
     epoch = f" · epoch {driver['generation']}" if driver.get("generation") else ""
     return f"{driver['pod']}{epoch}" if driver.get("pod") else ""
+
+
+def _driver_pod(driver: Mapping[str, Any]) -> str:
+    """Of a member of a pool, the pool's."""
+    return driver.get("host") or driver.get("pod") or ""
 
 
 def _shards(stream: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sluice_checkpoints.plurals import counted
 from sluice_lab.errors import LabError
 from sluice_lab.scenario import records
 from sluice_lab.scenario.account import Record, RecordPosition
@@ -48,7 +49,7 @@ class Producer:
             if not packed:
                 return done
             time.sleep(PAUSE_SECONDS)
-        raise LabError(f"{self._stream}: {len(packed)} records were refused {TRIES} times")
+        raise LabError(f"{self._stream}: {counted(len(packed), 'record')} refused {TRIES} times")
 
 
 class LoadGenerator(threading.Thread):

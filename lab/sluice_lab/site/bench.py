@@ -1,7 +1,7 @@
 """What `make bench` measured, as tables: `docs/bench/*.json` has the figures, and pages have them from there.
 
-`python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md` writes them (`make generate`); a test compares.
-The bench prints the same tables. Pure but for `main`.
+`python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md docs/pools.md` writes them (`make
+generate`); a test compares. The bench prints the same tables. Pure but for `main`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_lab import places
-from sluice_lab.site import bench_compare
+from sluice_lab.site import bench_compare, bench_fleet
 from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
 
@@ -28,7 +28,7 @@ Found = Mapping[str, Any]
 
 
 def under(found: Found, spark: str = "") -> str:
-    """What stands below a table: line, date, machine and settings."""
+    """What is printed below a table: line, date, machine and settings."""
     run = found["run"]
     beside = f", beside other work (load average {run['load']})" if run["load"] > QUIET else ""
     settings = " · ".join(f"{name}: {value}" for name, value in found["settings"].items())
@@ -152,6 +152,11 @@ def compare(found: Found) -> str:
     return "\n".join((bench_compare.rows(found["figures"], found["run"]["spark"]), "", under(found)))
 
 
+def fleet(found: Found) -> str:
+    """A pool beside drivers of their own, on a cluster."""
+    return "\n".join((bench_fleet.rows(found["figures"]), "", under(found)))
+
+
 def readme(files: Mapping[str, Found]) -> str:
     """The rows of README.md."""
     held, idle = (files["extremes"]["figures"][what] for what in ("held", "idle"))
@@ -161,7 +166,7 @@ def readme(files: Mapping[str, Found]) -> str:
         (f"a batch at the tip, from trigger to commit, one after the other ({_dated(files['lines'])})", "; ".join(_batches(files["lines"]))),
         (f"from put to sink, a batch every 500 ms ({_dated(files['tip'])})", "; ".join(waits)),
         (f"{held['megabytes']:.0f} MB/s on 8 shards ({_dated(files['extremes'])})", f"held, {held['late']:.0f} ms behind"),
-        ("an idle stream", f"no batch, one small look a second and shard: {idle['calls']:.2f} calls"),
+        ("an idle stream", f"one batch an hour, and one small look a second and shard: {idle['calls']:.2f} calls"),
     ]
     return table(("batches, `local[2]`", ""), rows)
 
@@ -219,7 +224,9 @@ TABLES: Mapping[str, Callable[[Found], str]] = {
     "extremes": extremes,
     "lake": lake,
     "compare": compare,
+    "fleet": fleet,
 }
+ON_A_CLUSTER = frozenset({"fleet"})  # tables of `pool_fleet`, which `make bench` does not run
 
 
 def shown(name: str, found: Found) -> str:

@@ -1,6 +1,6 @@
 """What a consumer uses in a month, by formula from the protocol's writes and the driver's constants: the tables of docs/cost.md.
 
-`python -m sluice_lab.site.cost docs/cost.md` writes them; `--prices` prints the examples in money, and `--region` the streams with prices of your
+`python -m sluice_lab.site.cost PAGE` writes them; `--prices` prints the examples in money, and `--region` the streams with prices of your
 own. `cost_model.py` has the formulas, `prices.toml` the prices. Pure but for `main` and the prices.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.config import Config
 from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS
@@ -25,6 +26,7 @@ FLEET = (
     PlannedConsumer("4 shards, a batch every 30 s", 4, interval=30),
     PlannedConsumer("4 shards, busy an hour a day", 4, busy=1 / 24),
     PlannedConsumer("4 shards, idle", 4, busy=0),
+    PlannedConsumer("4 shards, with a standby for failover", 4, standby=True),
     PlannedConsumer("64 shards", 64),
     PlannedConsumer("64 shards, a batch every 30 s", 64, interval=30),
     PlannedConsumer("64 shards, a batch every second", 64, interval=1),
@@ -59,11 +61,12 @@ def formulas() -> str:
     default = MONTH * BEATS_A_LEASE / Config.lease_duration_seconds
     look = f"{CALLS_A_SHARD} · P, {1 / LOOK_SECONDS:g} by default"
     rows = [
-        ("pods", "1 + E", "1 with `executor.inDriver`"),
+        ("pods", "1 + E", "1 with `executor.inDriver`; twice as many with a standby (`spec.rollout.standby: Always`)"),
         ("writes a month, batches", f"{batches} · (A + 1)", "every shard of the batch is bound or closed; one commit. Idle shards are left out"),
         ("writes a month, idle shards", f"{REFRESHES} · (S - busy · A)", "each takes part in one batch an hour; one commit, if there is no other"),
         ("writes a month, lease", beats, f"{default:,.0f} at the default"),
         ("consistent reads a month", f"{batches} · 2 A, and 2 for each write of an idle shard", "by the task, and before the commit"),
+        ("consistent reads a month, a standby", f"{MONTH:,} / {lease.LOOK_SECONDS:g}", "a look every half second, for as long as it stands by"),
         ("GetRecords a second and shard, busy", "1 / I, or more", f"of {CALLS_A_SHARD}; a shard that is behind is asked until the batch is full"),
         ("GetRecords a second and shard, idle", look, f"of {CALLS_A_SHARD}: a look finds the first record; no batch, no write"),
         ("GetRecords a second and idle shard beside active ones", f"1 / I, {CALLS_A_SHARD} · P at most", "a look before each batch"),
@@ -76,6 +79,7 @@ PARTS = {
     "formulas": formulas,
     "examples": examples,
     "streams": cost_streams.streams,
+    "summary": cost_streams.summary,
     "prices": cost_streams.prices,
     "kcl": cost_streams.kcl,
 }
@@ -108,7 +112,7 @@ def main(
     regions: tuple[tuple[str, float, float, float, float], ...],
     fan_out: float | None,
 ) -> None:
-    """Write the tables of PAGE, or print the examples or the streams with the prices of your region."""
+    """Write the tables of PAGE (docs/cost.md, README.md), or print the examples or the streams with the prices of your region."""
     if fan_out is not None and not regions:
         raise click.UsageError("Option '--fan-out' needs '--region'.")
     if page is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sluice_checkpoints.protocol.lease import LOOK_SECONDS
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.batches.planner import STALE_MILLIS
 from sluice_consumer.config import BatchConfig, Config
@@ -39,6 +40,7 @@ class PlannedConsumer:
         executors: `replicas`; 0 with `executor.inDriver`.
         driver, executor: GiB, memory limits of the pods.
         driver_cpu, executor_cpu: vCPU, requests of the pods.
+        standby: whether another driver stands by all the time (`spec.rollout.standby: Always`), with as many executors.
     """
 
     what: str
@@ -52,6 +54,7 @@ class PlannedConsumer:
     active: int | None = None
     driver_cpu: float = 0.5
     executor_cpu: float = 1.0
+    standby: bool = False
 
     @property
     def taking_part(self) -> int:
@@ -76,8 +79,9 @@ class PlannedConsumer:
 
     @property
     def reads(self) -> float:
-        """Consistent reads a month: of each shard of a batch, by its task and at the end of the batch."""
-        return self.batches * reads_a_batch(self.taking_part) + 2 * self.refreshes
+        """Consistent reads a month: of each shard of a batch, by its task and at the end of the batch. And the looks of a standby."""
+        looks = MONTH / LOOK_SECONDS if self.standby else 0
+        return self.batches * reads_a_batch(self.taking_part) + 2 * self.refreshes + looks
 
     @property
     def share(self) -> float:
@@ -86,18 +90,22 @@ class PlannedConsumer:
 
     @property
     def pods(self) -> int:
-        """The driver and its executors."""
-        return 1 + self.executors
+        """The driver and its executors, and those of a standby."""
+        return self._drivers * (1 + self.executors)
+
+    @property
+    def _drivers(self) -> int:
+        return 2 if self.standby else 1
 
     @property
     def memory(self) -> float:
         """GiB of its pods."""
-        return self.driver + self.executors * self.executor
+        return self._drivers * (self.driver + self.executors * self.executor)
 
     @property
     def cpu(self) -> float:
         """Requested vCPU of its pods."""
-        return self.driver_cpu + self.executors * self.executor_cpu
+        return self._drivers * (self.driver_cpu + self.executors * self.executor_cpu)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,17 @@ def streams(regions: Mapping[str, Prices] | None = None, fan_out: float | None =
     return table(heading, [_row(count, what, one, regions, fan_out or 0) for count in COUNTS for what, one in SETUPS])
 
 
+def summary() -> str:
+    """Each setup for the fewer streams, in the first region: for README.md."""
+    count, (region, each) = COUNTS[0], next(iter(listed().items()))
+    heading = (f"streams of {SHARDS} shards, {region}", "pods", "GiB", "US dollars a month: DynamoDB's requests + pods")
+    rows = [
+        (f"{count}: {what}", f"{count * one.pods}", f"{count * one.memory:g}", _money(count, (each.requests(one), each.pods(one))))
+        for what, one in SETUPS
+    ]
+    return table(heading, rows)
+
+
 def _row(count: int, what: str, one: Consumer, regions: Mapping[str, Prices], fan_out: float) -> tuple[str, ...]:
     sizes = (f"{count * each:g}" for each in (one.pods, one.cpu, one.memory))
     units = (f"{count * each / 1e6:.1f}" for each in (one.writes, one.reads))

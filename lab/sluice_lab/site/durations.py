@@ -1,7 +1,8 @@
 """What `make demo` and `make test` take, as README states it. `durations.toml` has the figures.
 
 `python -m sluice_lab.site.durations README.md` writes them into the page (`make generate`). `… durations keep test again` keeps what the last
-`make test` took: the sum of its stages in pytest's JUnit files, which excludes lint and what is built. `… keep demo first 38` takes your minutes.
+`make test` took by pytest's JUnit files: from the first stage's begin to the last one's end, which excludes lint and what is built.
+`… keep demo first 38` takes your minutes.
 """
 
 import datetime
@@ -61,7 +62,7 @@ def took(command: str) -> int:
     files = list((places.work() / "durations" / command).glob("*.xml"))
     if not files:
         raise ValueError(f"make {command} left no JUnit files in {places.work() / 'durations'}: give the minutes as the last word")
-    return math.ceil(sum(durations.read(path).seconds for path in files) / 60)
+    return math.ceil(durations.span(map(durations.read, files)) / 60)
 
 
 def main(words: list[str]) -> None:

@@ -1,6 +1,6 @@
 """`python -m sluice_lab.site.prose`: checks the words that people read (`make lint`). `habits.toml` has the words and the bounds.
 
-It reads all pages without their code, helps of commands, descriptions of fields, and what modules say (`prose_of_code`).
+It reads all pages without their code, helps of commands, descriptions of fields, alerts, and what modules say (`prose_of_code`).
 Vale would not see half of this: it is text in Python.
 """
 
@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+import yaml
 
 from sluice_checkpoints.cli.main import main as checkpoints
 from sluice_consumer.__main__ import main as consumer
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
+from sluice_lab.site.plurals import plurals
 from sluice_lab.site.prose_of_code import explanations, messages
 from sluice_lab.site.sentences import CODE, habits, said
 from sluice_operator.generate import crd
 
 FENCE = re.compile(r"(?ms)^ *(```|~~~).*?^ *\1 *$|<!--.*?-->")
+ALERTS = REPO / "charts" / "sluice" / "files" / "alerts.yaml"
+VALUE = re.compile(r"\{\{[^}]*\}\}")  # what Prometheus puts in
 BLOCK = re.compile(r"^\s*(?:[*+-]|\d+\.) |^#|^\||^\s*$|^>")
 
 
@@ -84,6 +88,14 @@ def fields(schema: dict[str, Any] | None = None, path: str = "") -> Iterator[str
         yield from fields(each.get("items", each), f"{path}{name}.")
 
 
+def alerts(text: str | None = None) -> Iterator[str]:
+    """Summaries and descriptions of the chart's alerts whose words are refused."""
+    for group in yaml.safe_load(ALERTS.read_text() if text is None else text)["groups"]:
+        for rule in group["rules"]:
+            notes = (rule["annotations"].get(name, "") for name in ("summary", "description"))
+            yield from (f"{rule['alert']}: {wrong}" for each in notes for wrong in said(VALUE.sub("X", each)))
+
+
 def pages() -> list[str]:
     """All that is Markdown and read by users, relative to the repository."""
     shapes = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/**/README.md", "charts/*/README.md")
@@ -93,7 +105,7 @@ def pages() -> list[str]:
 def main() -> None:
     """Exit code 1 with a line for each finding."""
     wrong = [f"{page}:{each}" for page in pages() for each in findings((REPO / page).read_text())]
-    wrong += [*helps(), *fields(), *messages(), *explanations()]
+    wrong += [*helps(), *fields(), *alerts(), *messages(), *explanations(), *plurals()]
     sys.exit("\n".join(wrong) or 0)
 
 

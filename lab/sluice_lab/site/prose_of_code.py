@@ -18,7 +18,7 @@ Line = tuple[int, str]
 
 
 def messages() -> Iterator[str]:
-    """Texts of four words and more in modules, without docstrings. What is put in counts as a word, and `field: fact; next: step` is no sentence."""
+    """Texts of four words and more in modules, without docstrings. What is put in counts as one word. `field: fact; next: step` is not a sentence."""
     for name in modules():
         for line, text in _texts(ast.parse((REPO / name).read_text())):
             yield from (f"{name}:{line}: {wrong}" for part in text.split("; ") for wrong in said(part, len(part)))

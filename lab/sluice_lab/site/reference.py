@@ -93,14 +93,37 @@ Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 Json = dict[str, Any]
 
 
+POOL = """# KinesisConsumerPool
+
+Every field of `sluice.dev/v1alpha1`. A required field is in bold; `[]` is one of a list. `kubectl explain kcp.spec` prints the same.
+[Pools](../pools.md) lists which field belongs to the pool, and which to a consumer in it.
+
+## Spec
+
+{spec}
+
+## Status
+
+Only the operator writes it. Its conditions are those of a consumer; [Status](status.md#status) explains them.
+
+{status}
+"""
+
+
 def resource() -> str:
     """Every field of a KinesisConsumer."""
     schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     return RESOURCE.format(spec=_fields(schema["spec"]), status=_fields(schema["status"]))
 
 
+def pool() -> str:
+    """Every field of a KinesisConsumerPool."""
+    schema = crd.pool_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    return POOL.format(spec=_fields(schema["spec"]), status=_fields(schema["status"]))
+
+
 def _fields(schema: Json) -> str:
-    return table(("field", "type", "default", "bounds", "what"), (map(cell, row) for row in _rows(schema, "")))
+    return table(("field", "type", "default", "bounds", "description"), (map(cell, row) for row in _rows(schema, "")))
 
 
 def _rows(schema: Json, place: str) -> Iterator[tuple[str, ...]]:
@@ -133,10 +156,10 @@ def pipeline() -> str:
     """What `process(batch, info)` is given, and which settings of Spark it cannot have."""
     kinds = dict(part.split() for part in columns.DDL.split(", "))
     told = [(name, text) for names, text in COLUMN.findall(columns.__doc__ or "") for name in re.findall(r"`(\w+)`", names)]
-    shown = table(("column", "type", "what"), ((f"`{name}`", kinds[name], cell(text)) for name, text in told))
+    shown = table(("column", "type", "description"), ((f"`{name}`", kinds[name], cell(text)) for name, text in told))
     known = attributes(inspect.getdoc(BatchInfo) or "")
     hints = {each.name: str(each.type) for each in dataclasses.fields(BatchInfo)}
-    info = table(("attribute", "type", "what"), ((f"`{name}`", f"`{hints[name]}`", cell(known[name])) for name in hints))
+    info = table(("attribute", "type", "description"), ((f"`{name}`", f"`{hints[name]}`", cell(known[name])) for name in hints))
     return PIPELINE.format(columns=shown, info=info, refused=_refused())
 
 
@@ -158,7 +181,7 @@ def attributes(text: str) -> dict[str, str]:
 def configuration() -> str:
     """Every setting of the driver's file."""
     rows = [map(cell, row) for row in _settings(config.Config, "")]
-    return CONFIGURATION.format(settings=table(("setting", "type", "default", "what"), rows))
+    return CONFIGURATION.format(settings=table(("setting", "type", "default", "description"), rows))
 
 
 def _settings(model: type, place: str) -> Iterator[tuple[str, ...]]:
@@ -240,7 +263,7 @@ def cell(text: str) -> str:
 
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
-    written = {"resource.md": resource, "pipeline.md": pipeline, "configuration.md": configuration, "commands.md": commands}
+    written = {"resource.md": resource, "pool.md": pool, "pipeline.md": pipeline, "configuration.md": configuration, "commands.md": commands}
     return {name: _titled(make()) for name, make in written.items()}
 
 

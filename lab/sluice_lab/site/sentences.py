@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sluice_checkpoints.plurals import counted
+
 CODE = re.compile(r"`[^`\n]*`")
 NAMES = re.compile(
     r"\b[A-Z]{3,}s?\b|\{[^}]*\}|\[default: [^\]]*\]|--[a-z][a-z-]*|https?://\S+|\b[a-z]\w*(?:\.[a-z]\w*)+"
@@ -30,6 +32,8 @@ class Habits:
         lists: files among them whose texts are no sentences.
         documented: patterns of files whose docstrings and comments are read.
         documented_marks: the most colons and semicolons of a sentence there.
+        figures: files that plurals.py does not read.
+        counted: plural nouns that do not follow a number that may be 1.
     """
 
     words: int
@@ -41,6 +45,8 @@ class Habits:
     lists: list[str]
     documented: list[str]
     documented_marks: int
+    figures: list[str]
+    counted: list[str]
 
 
 @cache
@@ -59,7 +65,7 @@ def said(text: str, marks: int | None = None) -> Iterator[str]:
 def _sentence(sentence: str, marks: int) -> Iterator[str]:
     rules = habits()
     if (count := len(re.findall(r"\w[\w'./%-]*", sentence))) > rules.words:
-        yield f"{count} words, at most {rules.words}: {sentence}"
+        yield f"{counted(count, 'word')}, at most {rules.words}: {sentence}"
     if len(MARK.findall(sentence)) > marks:
         yield f"more than {marks} colon or semicolon: {sentence}"
     for pattern, better in rules.instead.items():

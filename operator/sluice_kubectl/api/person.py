@@ -11,8 +11,9 @@ from typing import Any
 from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
 from sluice_kubectl.api.streams import LogRequest, PodTexts
 from sluice_kubectl.views.actions import Intent
+from sluice_kubectl.views.objects import host_of, of_host, pool_of
 from sluice_kubectl.views.part import ObjectPart, name_of
-from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Cluster, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, ApiError, Cluster, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -72,6 +73,38 @@ class Person:
         with self._told("list pods"):
             return self._cluster.list("Pod", self.namespace, {f"{GROUP}/consumer": name})
 
+    def pods_of(self, body: Json) -> list[Json]:
+        """Driver, executors and migration of a consumer; and the pod of a pool that its driver runs in, with executors of that pool."""
+        found = self.pods(name_of(body))
+        if host := host_of(body):
+            with self._told("list pods"):
+                found += of_host(host, self._cluster.list("Pod", self.namespace, {f"{GROUP}/pool": pool_of(host)}))
+        return found
+
+    def pool(self, name: str) -> Json:
+        """One KinesisConsumerPool.
+
+        Raises:
+            NothingThere: there is none of that name.
+        """
+        with self._told(f"get {POOL_KIND} {name}"):
+            found = self._cluster.get(POOL_KIND, self.namespace, name)
+        if found is None:
+            raise NothingThere(f"there is no {POOL_KIND} {name} in namespace {self.namespace}; next: status lists the pools")
+        return found
+
+    def pools(self) -> list[Json]:
+        """All KinesisConsumerPools of the namespace; none if the cluster does not know them.
+
+        Raises:
+            NothingThere: there is no right to list them.
+        """
+        with self._told(f"list {POOL_KIND}s"):
+            try:
+                return self._cluster.list(POOL_KIND, self.namespace, {})
+            except Conflict:
+                return []
+
     def pod(self, name: str) -> Json | None:
         """One pod; None if it is gone."""
         with self._told(f"get pod {name}"):
@@ -123,7 +156,7 @@ class Person:
             except Conflict as error:
                 raise NothingThere(f"{pod} is gone: {error}; next: try again") from error
 
-    def act(self, name: str, decide: Callable[[Json], Intent]) -> str:
+    def act(self, name: str, decide: Callable[[Json], Intent], kind: str = CONSUMER_KIND) -> str:
         """Read, decide, and patch on the condition that nothing changed since; decides again if something did. Returns what to print.
 
         Raises:
@@ -131,12 +164,12 @@ class Person:
             NotOffered: see the action.
         """
         for _ in range(TRIES):
-            intent = decide(self.consumer(name))
+            intent = decide(self.consumer(name) if kind == CONSUMER_KIND else self.pool(name))
             if intent.patch is None:
                 return intent.said
-            with self._told(f"patch {CONSUMER_KIND} {name}", UNSURE):
+            with self._told(f"patch {kind} {name}", UNSURE):
                 try:
-                    self._cluster.patch(CONSUMER_KIND, self.namespace, name, intent.patch)
+                    self._cluster.patch(kind, self.namespace, name, intent.patch)
                 except Conflict:
                     continue
                 return intent.said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from sluice_kubectl.views import actions
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, pods
 from sluice_kubectl.views.part import uid_of
+from sluice_operator.cluster.port import POOL_KIND
 
 Json = dict[str, Any]
 HELP = {
@@ -45,23 +47,28 @@ def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
     """Remove a driver pod and its executors without waiting, because their node is lost.
 
     A pod that still works is cut off. No record is lost: the next driver waits for the lease to expire, and reads the open batch again.
+    For a consumer in a pool, this is the pool's pod, which runs all members of the pool.
     """
-    late = actions.late_driver(person.consumer(name))
-    seen = _seen(person, name, late)
+    body = person.consumer(name)
+    listed = pods(person.pods_of(body))
+    late = actions.late_driver(body, [pod.uid for pod in listed if pod.leaving])
+    seen = _seen(person, name, late, listed)
     at.log.print(Hanging(Text(_warning(late, seen))))
     if not (yes or _agreed(at, late)):
         raise actions.NotOffered("not done: you did not agree; nothing was written")
-    at.say(person.act(name, lambda body: actions.force(body, late)))
+    if late.pool:
+        at.say(person.act(late.pool, lambda body: actions.force_pool(body, late), POOL_KIND))
+    else:
+        at.say(person.act(name, lambda body: actions.force(body, late)))
 
 
-def _seen(person: Person, name: str, late: actions.GivenUp) -> PodView:
+def _seen(person: Person, name: str, late: actions.GivenUp, listed: Iterable[PodView]) -> PodView:
     """The pod, though somebody took its label away.
 
     Raises:
         NotOffered: it is gone.
     """
-    listed = (pod for pod in pods(person.pods(name)) if pod.uid == late.uid)
-    if (found := next(listed, None)) is not None:
+    if (found := next((pod for pod in listed if pod.uid == late.uid), None)) is not None:
         return found
     body = person.pod(late.pod)
     if body is None or uid_of(body) != late.uid:
@@ -72,9 +79,11 @@ def _seen(person: Person, name: str, late: actions.GivenUp) -> PodView:
 def _warning(late: actions.GivenUp, seen: PodView) -> str:
     place = f"on node {seen.node}" if seen.node else "on no node"
     state = f"{seen.state}, leaving" if seen.leaving else seen.state
-    doubt = "" if seen.leaving else " It was not asked to stop yet: restart does that without force."
+    restart = f"`kubectl annotate kcp {late.pool} --overwrite sluice.dev/restart=VALUE`" if late.pool else "restart"
+    doubt = "" if seen.leaving else f" It was not asked to stop yet: {restart} does that without force."
+    whose = f" It runs all members of the pool {late.pool}." if late.pool else ""
     cost = "Force removes it and its executors without waiting for their node; their work is cut off, and the next driver reads it again."
-    return f"{late.pod} (uid {late.uid}) {place} is {state}. {cost}{doubt}"
+    return f"{late.pod} (uid {late.uid}) {place} is {state}.{whose} {cost}{doubt}"
 
 
 def _agreed(at: Terminal, late: actions.GivenUp) -> bool:

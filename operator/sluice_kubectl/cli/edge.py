@@ -53,8 +53,8 @@ class Terminal:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+    console = Console(stderr=stderr, emoji=False, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, emoji=False, highlight=False, width=WIDTH)
 
 
 def terminal() -> Terminal:

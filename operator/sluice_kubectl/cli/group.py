@@ -5,6 +5,7 @@ Commands that are not installed are left out of the help. The help, and an attem
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -49,8 +50,8 @@ SOURCES = (
     CommandSource("kubectl", "sluice_kubectl.cli.reading", "COMMANDS", ("status", "shards", "lag", "events", "logs")),
     CommandSource("kubectl", "sluice_kubectl.cli.acting", "COMMANDS", ("restart", "pause", "resume", "drain", "retry", "force")),
     CommandSource("kubectl", "sluice_kubectl.cli.reporting", "COMMANDS", ("report",)),
-    CommandSource("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "diagnose", "show", "adopt", "dead-letters")),
-    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev"), needs=("pyspark",)),
+    CommandSource("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "reset", "diagnose", "show", "adopt", "dead-letters")),
+    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev", "rollback-sink"), needs=("pyspark",)),
 )
 
 
@@ -73,6 +74,13 @@ class LazyGroup(click.Group):
             return better.load()[cmd_name]
         except ModuleNotFoundError as error:
             ctx.fail(f"{cmd_name} needs the Python package {error.name}; next: install Sluice with its extra {source.extra} ({INSTALL})")
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click. A name that is almost a command's is refused with that command."""
+        names = [name for source in SOURCES for name in source.names]
+        if args[0] not in names and (close := difflib.get_close_matches(args[0], names, 1)):
+            ctx.fail(f"there is no command {args[0]!r}; did you mean {close[0]}?")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Those that can be loaded here."""

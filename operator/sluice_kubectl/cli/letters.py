@@ -21,7 +21,7 @@ from sluice_kubectl.cli.edge import NAME, OUTPUT, Terminal, command
 from sluice_kubectl.views import letters
 from sluice_kubectl.views.actions import NotOffered
 from sluice_kubectl.views.consumer import consumer, dynamodb_endpoint
-from sluice_kubectl.views.objects import PodView, pods
+from sluice_kubectl.views.objects import PodView, pods, standby_of
 from sluice_kubectl.views.part import name_of, uid_of
 from sluice_operator.names import printable
 
@@ -61,7 +61,7 @@ def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
     """A folder that this machine can read."""
     place = letters.letters_place(body)
     if place.path.startswith("file://"):
-        driver = next((one.name for one in pods(person.pods(name_of(body))) if one.role == "driver"), "DRIVER-POD")
+        driver = next((one.name for one in pods(person.pods_of(body), standby_of(body)) if one.drives), "DRIVER-POD")
         raise letters.in_pod(driver, consumer(body).namespace, place, what)
     return place
 
@@ -77,7 +77,7 @@ def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tu
     """Redrive dead letters of consumer NAME: give those LETTERs, or all, to `process` in a pod like the driver's. Each only once."""
     body = person.consumer(name)
     letters.letters_place(body)
-    driver = _driver(person, name, shlex.join((*([how] if how else []), *letter)))
+    driver = _driver(person, body, shlex.join((*([how] if how else []), *letter)))
     pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
     made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
     at.tell(f"{pod} has the image, configuration and permissions of {name_of(driver)}; its log:")
@@ -99,10 +99,11 @@ class RedriveEnded(CommandError):
         self.code = code
 
 
-def _driver(person: Person, name: str, arguments: str) -> Json:
-    """The pod of the present driver. Where there is none, the same `arguments` do it by hand."""
-    listed = person.pods(name)
-    chosen: PodView | None = next((one for one in pods(listed) if one.role == "driver" and not one.leaving), None)
+def _driver(person: Person, body: Json, arguments: str) -> Json:
+    """The pod of the present driver, which may be that of a pool. Where there is none, the same `arguments` do it by hand."""
+    name = name_of(body)
+    listed = person.pods_of(body)
+    chosen: PodView | None = next((one for one in pods(listed, standby_of(body)) if one.drives and not one.leaving), None)
     if chosen is None:
         command = f"sluice dead-letters redrive --config consumer.json {arguments}".rstrip()
         why = f"{name} has no driver pod, so there is none to copy for a redrive (status {name} says why)"

@@ -52,7 +52,9 @@ def _fill(context: click.Context, _parameter: click.Parameter, value: Path | Non
 def _manifest(path: Path) -> Json:
     try:
         documents = [found for found in yaml.safe_load_all(path.read_text()) if isinstance(found, dict)]
-    except (OSError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise click.BadParameter(f"{path} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
         raise click.BadParameter(f"{path} is not valid YAML: {error}") from error
     consumers = [found for found in documents if found.get("kind") == CONSUMER_KIND]
     if len(consumers) != 1:

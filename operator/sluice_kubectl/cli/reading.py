@@ -17,15 +17,17 @@ from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
 from sluice_kubectl.cli import tables
 from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Terminal, command
-from sluice_kubectl.screens.fleet import fleet, lags
+from sluice_kubectl.screens.fleet import fleet, lags, pool_list
 from sluice_kubectl.screens.one import event_table, one_consumer
 from sluice_kubectl.screens.shards import shard_screen
 from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
 from sluice_kubectl.views.consumer import dynamodb_endpoint as endpoint_of
 from sluice_kubectl.views.documents import document
-from sluice_kubectl.views.objects import PodView, events, pods
+from sluice_kubectl.views.log_lines import names_another
+from sluice_kubectl.views.objects import PodView, events, pods, standby_of
 from sluice_kubectl.views.part import uid_of
+from sluice_kubectl.views.pool import PoolView, pool, pools_by_need
 from sluice_kubectl.views.shards import ShardFigures, figures, shards
 from sluice_operator.names import printable
 
@@ -37,19 +39,33 @@ EVERY = 2.0  # seconds between two looks of -w
 @click.argument("name", required=False)
 @NAMESPACES
 @OUTPUT
+@click.option("--pools", "only_pools", is_flag=True, help="List the pools of consumers instead of the consumers.")
 @click.option("-w", "--watch", is_flag=True, help="Refresh the screen every two seconds.")
-def status(at: Terminal, person: Person, name: str | None, output: str | None, *, watch: bool, all_namespaces: bool) -> None:
+def status(at: Terminal, person: Person, name: str | None, output: str | None, **flags: bool) -> None:
     """List all consumers, those that need attention first; or show one, with its conditions, pods and last events."""
-    if name and all_namespaces:
-        raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
-    if watch and output:
-        raise click.UsageError("--watch and --output exclude each other")
-    if watch:
-        live(at, lambda: _screen(at, person, name), ticks())
-    elif output:
-        at.document(_one_document(person, name) if name else [document(one) for one in _all(person)])
+    _refuse_nonsense(name, output, flags)
+
+    def look() -> RenderableType:
+        return _only_pools(person) if flags["only_pools"] else _screen(at, person, name)
+
+    if flags["watch"]:
+        live(at, look, ticks())
+    elif not output:
+        at.show(look())
+    elif name:
+        at.document(_one_document(person, name))
     else:
-        at.show(_screen(at, person, name))
+        at.document([document(one) for one in (_pools(person) if flags["only_pools"] else _all(person))])
+
+
+def _refuse_nonsense(name: str | None, output: str | None, flags: Mapping[str, bool]) -> None:
+    """Options of `status` that exclude each other."""
+    if name and flags["all_namespaces"]:
+        raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
+    if name and flags["only_pools"]:
+        raise click.UsageError("a NAME and --pools exclude each other: the NAME is that of a consumer")
+    if flags["watch"] and output:
+        raise click.UsageError("--watch and --output exclude each other")
 
 
 def ticks() -> Iterator[None]:
@@ -82,14 +98,37 @@ def _all(person: Person) -> tuple[ConsumerView, ...]:
 
 def _screen(at: Terminal, person: Person, name: str | None) -> RenderableType:
     if name is None:
-        return fleet(_all(person), at.now(), namespaces=not person.namespace)
+        there = fleet(_all(person), at.now(), namespaces=not person.namespace)
+        below = _pools_below(person)
+        return Group(there, Text(), below) if below else there
     body = person.consumer(name)
-    return one_consumer(consumer(body), pods(person.pods(name)), events(person.events(uid_of(body))), at.now())
+    return one_consumer(consumer(body), _pods(person, body), events(person.events(uid_of(body))), at.now())
+
+
+def _pools(person: Person) -> tuple[PoolView, ...]:
+    return pools_by_need(map(pool, person.pools()))
+
+
+def _only_pools(person: Person) -> RenderableType:
+    return pool_list(_pools(person), namespaces=not person.namespace)
+
+
+def _pools_below(person: Person) -> RenderableType | None:
+    """Below the consumers. Who may not list pools sees the consumers all the same."""
+    try:
+        found = _pools(person)
+    except NothingThere as error:
+        return Hanging(Text(f"pools are not shown: {printable(str(error))}"))
+    return pool_list(found, namespaces=not person.namespace) if found else None
+
+
+def _pods(person: Person, body: Json) -> tuple[PodView, ...]:
+    return pods(person.pods_of(body), standby_of(body))
 
 
 def _one_document(person: Person, name: str) -> Json:
     body = person.consumer(name)
-    about = {"pods": pods(person.pods(name)), "events": events(person.events(uid_of(body)))}
+    about = {"pods": _pods(person, body), "events": events(person.events(uid_of(body)))}
     return {**document(consumer(body)), **{key: document(value) for key, value in about.items()}}
 
 
@@ -114,7 +153,7 @@ def shards_(at: Terminal, person: Person, name: str, output: str | None, *, tabl
     """List lag, position and holder of each shard of one consumer."""
     body = person.consumer(name)
     one, notes = consumer(body), []
-    scraped, note = _scraped(person, pods(person.pods(name)))
+    scraped, note = _scraped(person, one.name, _pods(person, body))
     notes += [note] if note else []
     rows = tables.rows(one, dynamodb_endpoint or endpoint_of(body)) if table else None
     if rows is None:
@@ -126,15 +165,15 @@ def shards_(at: Terminal, person: Person, name: str, output: str | None, *, tabl
         at.show(shard_screen(one, found, notes))
 
 
-def _scraped(person: Person, found: tuple[PodView, ...]) -> tuple[Mapping[str, ShardFigures], str | None]:
+def _scraped(person: Person, name: str, found: tuple[PodView, ...]) -> tuple[Mapping[str, ShardFigures], str | None]:
     """The driver's figures by shard, or why there are none."""
-    driver = next((pod for pod in found if pod.role == "driver" and not pod.leaving), None)
+    driver = next((pod for pod in found if pod.drives and not pod.leaving), None)
     if driver is None:
         return {}, "lag by shard: no driver runs"
     if driver.metrics_port is None:
         return {}, "lag by shard: the driver serves no metrics; next: the chart's driverMetrics.port=9404, then restart"
     try:
-        return figures(tables.samples(person.metrics(driver.name, driver.metrics_port))), None
+        return figures(tables.samples(person.metrics(driver.name, driver.metrics_port)), name), None
     except CommandError as error:
         return {}, f"lag by shard: {error}"
 
@@ -161,16 +200,20 @@ def events_(at: Terminal, person: Person, name: str, output: str | None) -> None
 @click.option("--role", type=click.Choice(["driver", "executor", "migration", "redrive"]), default="driver", show_default=True)
 @click.option("--pod", metavar="NAME", help="Name of a pod of the consumer, instead of the newest pod of the role.")
 def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
-    """Print the log of the newest driver, executor or migration pod."""
+    """Print the log of the driver, or of the newest executor, migration or redrive pod. A driver that stands by is printed with --pod.
+
+    For a consumer in a pool, this is the log of the pool's driver, without the lines that name another consumer. With --pod it is complete.
+    """
     wanted = LogOptions(**options)
-    person.consumer(name)
-    found = pods(person.pods(name))
+    found = _pods(person, person.consumer(name))
     chosen = next((one for one in found if wanted.means(one)), None)
     if chosen is None:
         there = ", ".join(f"{one.name} ({one.role})" for one in found) or "none"
         raise NothingThere(f"{name} has no {wanted.sought()}; its pods: {there}; next: status {name}")
-    request = LogRequest(chosen.role, None if wanted.tail < 0 else wanted.tail, wanted.previous, wanted.follow)
+    request = LogRequest(chosen.container, None if wanted.tail < 0 else wanted.tail, wanted.previous, wanted.follow)
     for line in person.log(chosen.name, request):
+        if chosen.role == "pool" and not wanted.pod and names_another(line, name):
+            continue
         at.out.file.write(line + "\n")
         if wanted.follow:
             at.out.file.flush()
@@ -188,7 +231,7 @@ class LogOptions:
 
     def means(self, pod: PodView) -> bool:
         """Whether it is this pod, or one of the role."""
-        return pod.name == self.pod if self.pod else pod.role == self.role
+        return pod.name == self.pod if self.pod else pod.role == self.role or (pod.drives and self.role == "driver")
 
     def sought(self) -> str:
         """For a message."""

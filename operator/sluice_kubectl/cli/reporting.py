@@ -64,9 +64,11 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
     """
     body, parts = person.consumer(name), Parts()
     kept = parts.add("consumer.json", lambda: body)
-    listed = parts.add("pods.json", lambda: person.pods(name))
+    listed = parts.add("pods.json", lambda: person.pods_of(body))
     happened = parts.add("events.json", lambda: person.events(uid_of(body)))
     parts.add("jobs.json", lambda: person.jobs(name))
+    if pool := consumer(body).pool:
+        parts.add("pool.json", lambda: person.pool(pool))
     found = pods(listed)
     parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept or {}), found, events(happened), at.now())))
     for pod in found:
@@ -78,9 +80,9 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
 
 
 def _logs(parts: Parts, person: Person, pod: PodView) -> None:
-    parts.add(f"logs/{pod.name}.log", lambda: _lines(person, pod.name, LogRequest(pod.role, LINES)))
+    parts.add(f"logs/{pod.name}.log", lambda: _lines(person, pod.name, LogRequest(pod.container, LINES)))
     if pod.restarts:
-        parts.add(f"logs/{pod.name}.previous.log", lambda: _lines(person, pod.name, LogRequest(pod.role, LINES, previous=True)))
+        parts.add(f"logs/{pod.name}.previous.log", lambda: _lines(person, pod.name, LogRequest(pod.container, LINES, previous=True)))
 
 
 def _lines(person: Person, pod: str, request: LogRequest) -> str:
@@ -89,7 +91,7 @@ def _lines(person: Person, pod: str, request: LogRequest) -> str:
 
 def _drawn(screen: Any) -> str:
     drawn = io.StringIO()
-    Console(file=drawn, width=WIDTH, highlight=False).print(screen)
+    Console(file=drawn, width=WIDTH, emoji=False, highlight=False).print(screen)
     return drawn.getvalue()
 
 

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
-from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, why
+from sluice_kubectl.screens.words import NONE, Hanging, age, grid, joined, lag, number, phase, ready, row, why
 from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.views.pool import PoolView
 from sluice_operator.names import counted, lasting
+
+NAMED = 5  # members of a pool
 
 
 def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
     """One line each, in the given order, and a sum."""
     if not consumers:
-        where = "in any namespace; next:" if namespaces else "here; next: try --all-namespaces, or"
+        where = "in any namespace; next:" if namespaces else "here; next: run `kubectl sluice status -A`, or"
         return Text(f"no KinesisConsumers {where} apply one (docs: examples/README.md)")
     table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "lag", "rec/s", "executors", "shards", "why", wraps="why")
     for one in consumers:
@@ -24,6 +28,22 @@ def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool)
         cells += [f"{one.executors}/{one.desired}", number(one.figures.open_shards), why(one)]
         row(table, *([one.namespace] if namespaces else []), *cells)
     return Group(Hanging(summary(consumers)), Text(), table)
+
+
+def pool_list(pools: Sequence[PoolView], *, namespaces: bool) -> RenderableType:
+    """One line each: how many members it has, how many of these are ready, and which were put out."""
+    if not pools:
+        where = "in any namespace; next:" if namespaces else "here; next: run `kubectl sluice status --pools -A`, or"
+        return Text(f"no KinesisConsumerPools {where} apply one (docs: pools.md)")
+    table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "members", "executors", "pod", "why", wraps="why")
+    for one in pools:
+        more = f" and {len(one.out) - NAMED} more" if len(one.out) > NAMED else ""
+        out = f"out of it: {', '.join(one.out[:NAMED])}{more}" if one.out else ""
+        said = joined([text for text in (out, why(one)) if text])
+        cells: list[str | Text] = [one.name, phase(one), ready(one), f"{one.ready_members}/{one.members}"]
+        cells += [f"{one.executors}/{number(one.desired)}", one.pod or NONE, said]
+        row(table, *([one.namespace] if namespaces else []), *cells)
+    return Group(Text("Pools", style="bold"), Padding(table, (0, 0, 0, 2)))
 
 
 def summary(consumers: Sequence[ConsumerView]) -> Text:

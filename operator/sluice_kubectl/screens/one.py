@@ -10,14 +10,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, unreadable, why
-from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.screens.words import Hanging, age, grid, joined, lag, number, phase, ready, row, unreadable, why
+from sluice_kubectl.views.consumer import AutoscaleView, ConsumerView, PositionView, StandbyView, TrialView, VersionView
 from sluice_kubectl.views.next_steps import next_step
 from sluice_kubectl.views.objects import EventView, PodView
 from sluice_operator.names import clock, counted
 
 LAST_EVENTS = 5
-LABEL = 11  # columns of a fact's name
+VERSIONS = 3  # the status has more
+LABEL = 13  # columns of a fact's name
+WAIT = {"Held", "Lost", "Failing"}  # states of a move that is tried again
 
 
 def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[EventView], now: datetime) -> RenderableType:
@@ -39,30 +41,55 @@ def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[Ev
 
 def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[str]:
     figures, driver = one.figures, one.driver
-    facts = [f"stream     {one.stream} in {one.region}; table {one.table}"]
+    facts = [f"stream       {one.stream} in {one.region}; table {one.table}"]
+    facts += [f"pool         {one.pool}"] if one.pool else []
     if figures.reported:
         open_ = "none open" if figures.open_batch is None else f"{figures.open_batch} open since {age(figures.batch_at, now)}"
         work = f"batch {number(figures.batch)} committed, {open_}"
-        facts.append(f"behind     {lag(figures, now)}; {number(figures.records_per_second)} records/s; {work}")
+        facts.append(f"behind       {lag(figures, now)}; {number(figures.records_per_second)} records/s{_busy(figures.busy)}; {work}")
         facts.append(
-            f"shards     {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
+            f"shards       {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
         )
         if figures.dead_letters:
-            facts.append(f"letters    {counted(figures.dead_letters, 'record')} left out so far{_letters(one)}")
-    if driver.attempt:
-        facts.append(f"driver     attempt {driver.attempt}, {driver.pod or 'no pod'}, since {age(driver.started, now)}{_stopping(one)}")
+            facts.append(f"dead letters {counted(figures.dead_letters, 'record')} left out so far{_letters(one)}")
+    facts += _drivers(one, now)
     if driver.exit_reason:
         code = f" (exit {driver.exit_code})" if driver.exit_code is not None else ""
-        facts.append(f"last end   {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no message'}")
+        facts.append(f"last end     {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no message'}")
     if one.failures or one.next_start:
         due = f"; next driver at {clock(one.next_start, now)}" if one.next_start else ""
-        facts.append(f"failures   {one.failures} since the last stable run{due}")
+        facts.append(f"failures     {one.failures} since the last stable run{due}")
     if one.migration:
         due = f"; next try at {clock(one.next_migration, now)}" if one.next_migration else ""
-        facts.append(f"migration  {one.migration}{due}")
+        facts.append(f"migration    {one.migration}{due}")
+    if one.autoscale:
+        facts.append(f"autoscale    {_autoscale(one.autoscale, now)}")
+    if one.trial:
+        facts.append(f"trial        {_trial(one.trial, one.figures.batch, now)}")
+    if one.position:
+        facts.append(f"position     {_position(one.position, now)}")
     if step := next_step(one, pods):
-        facts.append(f"next       {step}")
+        facts.append(f"next         {step}")
     return facts
+
+
+def _drivers(one: ConsumerView, now: datetime) -> list[str]:
+    """The driver, the one that starts beside it, and which version committed what."""
+    driver, standby = one.driver, one.standby
+    seat = f" in the pod {driver.host} of a pool" if driver.pod and driver.host else ""
+    named = f"driver       attempt {driver.attempt}, {driver.pod or 'no pod'}{seat}, since {age(driver.started, now)}{_stopping(one)}"
+    versions = [f"{'' if n else 'versions':<12} {_version(version, now)}" for n, version in enumerate(one.versions[:VERSIONS])]
+    return [*([named] if driver.attempt else []), *([f"standby      {_standby(standby, now)}"] if standby else []), *versions]
+
+
+def _version(one: VersionView, now: datetime) -> str:
+    spec = f", spec {one.hash}" if one.hash else ""
+    reset = f", after the reset {one.reset}" if one.reset else ""
+    return f"from batch {number(one.first)} since {age(one.since, now)}: {one.image or 'unknown image'}{spec}{reset}"
+
+
+def _busy(share: float | None) -> str:
+    return "" if share is None else f"; {share:.0%} busy"
 
 
 def _letters(one: ConsumerView) -> str:
@@ -70,6 +97,44 @@ def _letters(one: ConsumerView) -> str:
         return ""
     kind, _, place = one.letters.partition(" ")
     return f", to {place}; next: dead-letters list {one.name}" if kind == "path" else f", to {one.letters}"
+
+
+def _autoscale(scale: AutoscaleView, now: datetime) -> str:
+    """The number, its bounds, and the last decision."""
+    changed = f", since {age(scale.at, now)}" if scale.at else ""
+    said = f": {scale.message}" if scale.message else ""
+    return f"{counted(scale.replicas, 'executor')} of {scale.least} to {number(scale.most)}{changed}; {scale.reason}{said}"
+
+
+def _standby(standby: StandbyView, now: datetime) -> str:
+    """Where the driver is that follows the present one."""
+    parts = [f"{standby.pod}: {standby.state} since {age(standby.since, now)}"]
+    parts += [standby.message] if standby.message else []
+    parts += [f"next try at {clock(standby.next_try, now)}"] if standby.next_try and standby.state == "BackingOff" else []
+    return "; ".join(parts)
+
+
+def _trial(trial: TrialView, batch: int | None, now: datetime) -> str:
+    """The version on trial, or the one that was rolled back; else which one is proven."""
+    if trial.hash is None:
+        return f"version {trial.proven} is proven"
+    done = max((batch or 0) - trial.base, 0) if trial.base is not None else 0
+    parts = [f"version {trial.hash}: {trial.state} since {age(trial.since, now)}"]
+    parts += [f"{min(done, trial.wanted)} of {trial.wanted} batches"] if trial.state != "RolledBack" else []
+    parts += [f"{trial.reason}, {trial.message}"] if trial.reason else []
+    return "; ".join([*parts, f"version {trial.proven} is proven" if trial.proven else "no version is proven"])
+
+
+def _position(position: PositionView, now: datetime) -> str:
+    """What became of the last move; `spec.position` is asked for, the result is the Job's."""
+    ended = f" {age(position.at, now)} ago" if position.at else ""
+    parts = [f"{position.id}: {position.state}{ended}"]
+    parts += [f"to {position.to}"] if position.to else []
+    parts += [f"{counted(position.again, 'record')} again"] if position.again is not None else []
+    parts += [f"{counted(position.passed_over, 'record')} passed over"] if position.passed_over else []
+    parts += [f"digest {position.digest}"] if position.digest else []
+    parts += [f"next try at {clock(position.next_try, now)}"] if position.next_try and position.state in WAIT else []
+    return ", ".join(parts)
 
 
 def _stopping(one: ConsumerView) -> str:
@@ -90,7 +155,7 @@ def pod_table(pods: Sequence[PodView], now: datetime) -> Table:
     """One line a pod."""
     table = grid("pod", "role", "state", "ready", "restarts", "node", "age")
     for pod in pods:
-        state = "; ".join([f"{pod.state}, leaving" if pod.leaving else pod.state, *unreadable(pod.unreadable)])
+        state = joined([f"{pod.state}, leaving" if pod.leaving else pod.state, *unreadable(pod.unreadable)])
         row(table, pod.name, pod.role, state, "yes" if pod.ready else "no", str(pod.restarts), pod.node, age(pod.created, now))
     return table
 
@@ -101,5 +166,5 @@ def event_table(events: Sequence[EventView], now: datetime) -> Table:
     for event in events:
         kind = Text("Warning", style="yellow") if event.warning else Text("Normal")
         times = f" (x{event.count})" if event.count > 1 else ""
-        row(table, age(event.at, now), kind, event.reason, "; ".join([event.message + times, *unreadable(event.unreadable)]))
+        row(table, age(event.at, now), kind, event.reason, joined([event.message + times, *unreadable(event.unreadable)]))
     return table

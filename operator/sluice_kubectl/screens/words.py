@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sluice_kubectl.views.consumer import ConsumerView, FiguresView
+from sluice_kubectl.views.pool import PoolView
 from sluice_operator.names import SILENT_SECONDS, lasting
 
 STALE = SILENT_SECONDS * 1000  # in milliseconds
@@ -27,7 +28,7 @@ def grid(*columns: str, wraps: str = "") -> Table:
 
 
 def row(table: Table, *cells: str | Text) -> None:
-    """Adds a row; text is no markup."""
+    """Adds a row; text is not read as markup."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
@@ -69,24 +70,29 @@ def number(value: float | None) -> str:
     return NONE if value is None else f"{value:.12g}"
 
 
-def phase(one: ConsumerView) -> Text:
+def phase(one: ConsumerView | PoolView) -> Text:
     """The phase, in its colour; red where you have to act."""
     return Text(one.phase, style="red" if one.stalled else PHASES.get(one.phase, "cyan"))
 
 
-def ready(one: ConsumerView) -> Text:
+def ready(one: ConsumerView | PoolView) -> Text:
     """True, False or Unknown, in its colour."""
     return Text(one.ready, style="green" if one.ready == "True" else "red" if one.stalled else "yellow")
 
 
-def why(one: ConsumerView) -> str:
-    """What a person should know of it, in one sentence; nothing of a consumer that works."""
+def why(one: ConsumerView | PoolView) -> str:
+    """What a person should know of it, in one sentence; nothing of one that works."""
     marks = [word for word, on in (("paused", one.paused), ("suspended", one.suspended), ("being deleted", one.deleting)) if on]
-    if one.ready != "True" or one.phase == "Completed":
+    if one.ready != "True" or one.stalled or one.phase == "Completed":
         marks.append(f"{one.reason}: {one.message}")
     speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
     marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
-    return "; ".join([*marks, *unreadable(one.unreadable)])
+    return joined([*marks, *unreadable(one.unreadable)])
+
+
+def joined(parts: Sequence[str]) -> str:
+    """One line. A full stop before a semicolon is left out."""
+    return "; ".join([*(each.removesuffix(".") for each in parts[:-1]), *parts[-1:]])
 
 
 def unreadable(fields: Sequence[str]) -> list[str]:

@@ -5,16 +5,18 @@ Each patch is a merge patch with the `metadata.resourceVersion` that was read as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.consumer import ConsumerView, consumer
+from sluice_kubectl.views.objects import pool_of
 from sluice_kubectl.views.part import ObjectPart
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
 TRIED_AGAIN = {"Failed", "SourceActive", "Lost"}  # states of a migration that a person may have tried again
+MOVED_AGAIN = {"Refused", "Held", "Lost", "Failing"}  # and those of a move of positions
 
 
 class NotOffered(Exception):
@@ -69,8 +71,10 @@ def restart(body: Json, now: str) -> Intent:
 
 
 def retry(body: Json, now: str) -> Intent:
-    """A migration that failed, or waits, is tried again."""
+    """A migration, or a move of positions, that failed or waits is tried again."""
     one = _controlled(body, "retry")
+    if one.position is not None and one.position.wanted and one.position.state in MOVED_AGAIN:
+        return _annotated(body, "retry", now, f"{one.name} retries the move {one.position.id} of its positions")
     if one.migration not in TRIED_AGAIN:
         state = f"its migration is {one.migration}" if one.migration else "it has no migration"
         raise NotOffered(f"{one.name} has nothing to retry: {state}; next: for a driver that failed, restart {one.name}")
@@ -82,23 +86,37 @@ ACTIONS: dict[str, Callable[[Json, str], Intent]] = {"pause": pause, "drain": dr
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """The driver pod that `force` gives up."""
+    """The driver pod that `force` gives up, or the pod of a pool that the driver runs in."""
 
     pod: str
     uid: str
+    pool: str | None = None
 
 
-def late_driver(body: Json) -> GivenUp:
-    """The pod that a force would be about: the one that is leaving, else the present one.
+def late_driver(body: Json, hanging: Collection[str] = ()) -> GivenUp:
+    """The pod that a force would be about: the one that is leaving, else a standby that hangs, else the present one.
+
+    `hanging`: uids of pods that were asked to stop and are still there.
 
     Raises:
         NotOffered: there is no such pod, or nobody has seen its uid yet.
     """
     one = _living(body, also_deleting=True)
     pod, uid = (one.driver.leaving, one.driver.leaving_uid) if one.driver.leaving else (one.driver.pod, one.driver.uid)
+    if not one.driver.leaving and one.standby and one.standby.uid in hanging and uid not in hanging:
+        pod, uid = one.standby.pod, one.standby.uid
     if not pod or not uid:
         raise NotOffered(f"{one.name} has no driver pod that could be removed; next: status {one.name}")
+    host, _, seat = uid.partition("/")
+    if seat and one.driver.host:
+        return GivenUp(one.driver.host, host, pool_of(one.driver.host))
     return GivenUp(pod, uid)
+
+
+def force_pool(body: Json, agreed: GivenUp) -> Intent:
+    """The pod of the pool is removed with its executors, without waiting for its node. A uid names no other pod, whatever has happened since."""
+    said = f"{agreed.pod} is being removed, with its executors, without waiting; the members of the pool {agreed.pool} start again in its next pod"
+    return _annotated(body, "force", agreed.uid, said)
 
 
 def force(body: Json, agreed: GivenUp) -> Intent:
@@ -107,7 +125,7 @@ def force(body: Json, agreed: GivenUp) -> Intent:
     Raises:
         NotOffered: it is no longer the pod that the person agreed to give up.
     """
-    if (late := late_driver(body)) != agreed:
+    if (late := late_driver(body, (agreed.uid,))) != agreed:
         raise NotOffered(f"the driver is now {late.pod} with uid {late.uid}, and you agreed to remove {agreed.uid}; next: run force again")
     return _annotated(body, "force", agreed.uid, f"{agreed.pod} is being removed, with its executors, without waiting")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from sluice_kubectl.views.part import ObjectPart
 from sluice_kubectl.views.words import shown
-from sluice_operator.names import GROUP, LETTER_PLACES, default_table
+from sluice_operator.names import GROUP, LETTER_PLACES, default_table, region_of
 
 Json = dict[str, Any]
-AT_REST = {"Draining": "False", "Migrated": "True", "Ready": "True", "SpecValid": "True", "DriverHealthy": "True"}
+AT_REST = {"Draining": "False", "Migrated": "True", "Ready": "True", "SpecValid": "True", "DriverHealthy": "True", "StandbyReady": "True"}
 """Conditions that have nothing to say in this status. Any other condition speaks when it is True."""
 
 
@@ -29,14 +29,29 @@ class ConditionView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadinessView:
+    """All conditions of a resource; and what Ready and Stalled say, where no operator has written them yet, too."""
+
+    conditions: tuple[ConditionView, ...]
+    ready: str
+    reason: str
+    message: str
+    stalled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DriverView:
-    """The present driver, or the last one. `leaving` is the pod of the previous driver, while it ends its work."""
+    """The present driver, or the last one. `leaving` is the pod of the previous driver, while it ends its work.
+
+    `host` is the pod of a pool that it runs in, or the last one ran in; `pod` is the name of its seat then.
+    """
 
     attempt: int
     pod: str | None
     uid: str | None
     started: datetime | None
     stopping: str | None
+    host: str | None
     leaving: str | None
     leaving_uid: str | None
     exit_reason: str | None
@@ -46,11 +61,66 @@ class DriverView:
 
 
 @dataclass(frozen=True, slots=True)
+class PositionView:
+    """The last move of positions, and what became of it. `wanted`: it is the one that `spec.position` asks for."""
+
+    id: str
+    wanted: bool
+    state: str
+    message: str
+    at: datetime | None
+    next_try: datetime | None
+    to: str | None
+    again: int | None
+    passed_over: int | None
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscaleView:
+    """What `spec.autoscale` has come to, and why. `at`: the last change."""
+
+    replicas: int
+    least: int
+    most: int | None
+    reason: str
+    message: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyView:
+    """The driver that starts beside the present one, or the last one that was given up."""
+
+    pod: str
+    uid: str | None
+    state: str
+    message: str
+    since: datetime | None
+    next_try: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """The version that is not proven, and what became of it. `proven` is the version to which a rollback returns."""
+
+    hash: str | None
+    state: str
+    reason: str
+    message: str
+    since: datetime | None
+    base: int | None
+    wanted: int
+    proven: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class FiguresView:
     """Figures of the driver's last report; None where it has not said. `lag_millis` is as old as the report."""
 
     lag_millis: int | None
     records_per_second: float | None
+    busy: float | None
     records: int | None
     dead_letters: int | None
     batch: int | None
@@ -60,6 +130,17 @@ class FiguresView:
     ended_shards: int | None
     held_shards: int | None
     reported: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """A version of the spec: the first batch that it commits. None where the table does not say."""
+
+    first: int | None
+    since: datetime | None
+    hash: str | None
+    image: str | None
+    reset: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +155,7 @@ class ConsumerView:
     stream: str
     region: str
     table: str
+    pool: str | None
     phase: str
     ready: str
     reason: str
@@ -90,11 +172,21 @@ class ConsumerView:
     next_start: datetime | None
     migration: str | None
     next_migration: datetime | None
+    position: PositionView | None
+    autoscale: AutoscaleView | None
+    standby: StandbyView | None
+    trial: TrialView | None
     letters: str | None
     figures: FiguresView
+    versions: tuple[VersionView, ...]
     driver: DriverView
     conditions: tuple[ConditionView, ...]
     unreadable: tuple[str, ...]
+
+
+def region(stream: ObjectPart) -> str:
+    """Of spec.stream, whether it has a region or an ARN."""
+    return stream.text("region") or region_of(stream.text("arn") or "")
 
 
 def consumer(body: Json) -> ConsumerView:
@@ -105,22 +197,23 @@ def consumer(body: Json) -> ConsumerView:
 def _consumer(body: Json) -> ConsumerView:
     whole = ObjectPart.whole(body)
     meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
-    conditions = tuple(map(_condition, status.parts("conditions")))
-    by_type = {one.type: one for one in conditions}
-    ready, stalled = by_type.get("Ready"), by_type.get("Stalled")
-    restarts, migration, stream, desired = status.part("restarts"), status.part("migration"), spec.part("stream"), spec.count("replicas")
+    told = readiness(status)
+    restarts, migration, stream = status.part("restarts"), status.part("migration"), spec.part("stream")
+    scale = _autoscale(status.part("autoscale"), spec.part("autoscale")) if status.has("autoscale") and spec.has("autoscale") else None
+    desired = scale.replicas if scale else spec.count("replicas")
     namespace, name = meta.must("namespace"), meta.must("name")
     return ConsumerView(
         namespace=namespace,
         name=name,
-        stream=stream.must("name"),
-        region=stream.text("region") or "",
+        stream=stream.text("arn") or stream.must("name"),
+        region=region(stream),
         table=spec.part("checkpoints").text("table") or default_table(namespace, name),
+        pool=spec.text("pool"),
         phase=status.text("phase") or "Pending",
-        ready=ready.status if ready else "Unknown",
-        reason=ready.reason if ready else "NotSeenYet",
-        message=ready.message if ready else "no operator has written a status",
-        stalled=stalled is not None and stalled.status == "True",
+        ready=told.ready,
+        reason=told.reason,
+        message=told.message,
+        stalled=told.stalled,
         paused=is_paused(body),
         suspended=spec.flag("suspend"),
         deleting=meta.has("deletionTimestamp"),
@@ -132,12 +225,26 @@ def _consumer(body: Json) -> ConsumerView:
         next_start=restarts.time("nextAt"),
         migration=migration.text("state"),
         next_migration=migration.time("nextAt"),
+        position=_position(status.part("position"), spec.part("position").text("id")) if status.has("position") else None,
+        autoscale=scale,
+        standby=_standby(status.part("standby")) if status.has("standby") else None,
+        trial=_trial(status, spec) if spec.part("rollout").has("trial") else None,
         letters=_letters(spec.part("onError", "deadLetter")),
         figures=_figures(status.part("stream")),
+        versions=tuple(map(_version, status.parts("versions"))),
         driver=_driver(status.part("driver")),
-        conditions=conditions,
+        conditions=told.conditions,
         unreadable=whole.noted(),
     )
+
+
+def readiness(status: ObjectPart) -> ReadinessView:
+    """Of a consumer or a pool."""
+    conditions = tuple(map(_condition, status.parts("conditions")))
+    by_type = {one.type: one for one in conditions}
+    ready, stalled = by_type.get("Ready"), by_type.get("Stalled")
+    told = (ready.status, ready.reason, ready.message) if ready else ("Unknown", "NotSeenYet", "no operator has written a status")
+    return ReadinessView(conditions, *told, stalled=stalled is not None and stalled.status == "True")
 
 
 def is_paused(body: Json) -> bool:
@@ -162,6 +269,7 @@ def _letters(place: ObjectPart) -> str | None:
 
 
 def _condition(one: ObjectPart) -> ConditionView:
+    """As it is stored, and whether a person should read it."""
     type_, status = one.must("type"), one.must("status")
     speaks = status != AT_REST.get(type_, "False")
     return ConditionView(type_, status, one.text("reason") or "", one.text("message") or "", one.time("lastTransitionTime"), speaks)
@@ -171,6 +279,7 @@ def _figures(stream: ObjectPart) -> FiguresView:
     return FiguresView(
         lag_millis=stream.count("millisBehindLatest"),
         records_per_second=stream.number("recordsPerSecond"),
+        busy=stream.number("busy"),
         records=stream.count("records"),
         dead_letters=stream.count("deadLetters"),
         batch=stream.count("batch"),
@@ -183,6 +292,64 @@ def _figures(stream: ObjectPart) -> FiguresView:
     )
 
 
+def _version(one: ObjectPart) -> VersionView:
+    return VersionView(one.count("firstBatch"), one.time("since"), one.text("hash"), one.text("image"), one.text("reset"))
+
+
+def _autoscale(chosen: ObjectPart, bounds: ObjectPart) -> AutoscaleView:
+    return AutoscaleView(
+        replicas=chosen.count("replicas") or 0,
+        least=bounds.count("min") or 1,
+        most=bounds.count("max"),
+        reason=chosen.text("reason") or "",
+        message=chosen.text("message") or "",
+        at=chosen.time("changedAt"),
+    )
+
+
+def _position(position: ObjectPart, wanted: str | None) -> PositionView:
+    moved = position.part("moved")
+    return PositionView(
+        id=position.must("id"),
+        wanted=position.text("id") == wanted,
+        state=position.text("state") or "",
+        message=position.text("message") or "",
+        at=position.time("finishedAt"),
+        next_try=position.time("nextAt"),
+        to=moved.text("to"),
+        again=moved.count("recordsAgain"),
+        passed_over=moved.count("recordsPassedOver"),
+        digest=moved.text("digest"),
+    )
+
+
+def _standby(standby: ObjectPart) -> StandbyView:
+    return StandbyView(
+        pod=standby.text("pod") or "",
+        uid=standby.text("uid"),
+        state=standby.text("state") or "",
+        message=standby.text("message") or "",
+        since=standby.time("since"),
+        next_try=standby.time("nextAt"),
+    )
+
+
+def _trial(status: ObjectPart, spec: ObjectPart) -> TrialView | None:
+    trial, terms = status.part("trial"), spec.part("rollout", "trial")
+    if not status.has("trial") and not status.has("proven"):
+        return None
+    return TrialView(
+        hash=trial.text("hash"),
+        state=trial.text("state") or "",
+        reason=trial.text("reason") or "",
+        message=trial.text("message") or "",
+        since=trial.time("since"),
+        base=trial.count("base"),
+        wanted=terms.count("batches") or 3,
+        proven=status.part("proven").text("hash"),
+    )
+
+
 def _driver(driver: ObjectPart) -> DriverView:
     leaving, ended = driver.part("leaving"), driver.part("exit")
     return DriverView(
@@ -191,6 +358,7 @@ def _driver(driver: ObjectPart) -> DriverView:
         uid=driver.text("uid"),
         started=driver.time("startedAt"),
         stopping=driver.text("stopping"),
+        host=driver.text("host"),
         leaving=leaving.text("pod"),
         leaving_uid=leaving.text("uid"),
         exit_reason=ended.text("reason"),

@@ -95,7 +95,7 @@ def parsed(said: str) -> Any:
 
 
 def _without_assigned(lines: list[str]) -> str:
-    """The lines without what stands behind a name like `password`: to the end of the line, and the block that it opens."""
+    """The lines without what follows a name like `password`: to the end of the line, and the block that it opens."""
     found, block = list[str](), None
     for line in lines:
         if block is not None and _is_inside(line, block):

@@ -6,14 +6,18 @@ A text below any other key is hidden. `tests/kubectl/views/test_hidden_by_defaul
 from __future__ import annotations
 
 OF_SLUICE = """
-    at attempt attempts backoffSeconds batch batchAt checkpoints code conditions configMap configMapRef cores count deadLetter deadLetters
-    deadline draining driver dynamodbEndpoint endedShards entrypoint env envFrom executor executors exit finishedAt forced format generation hash
-    heldShards ignoreAttributes image imagePullPolicy imagePullSecrets inDriver interruptions isolate job kind kinesis kinesisEndpoint lag
-    lastGoodSpec lastTransitionTime leaving limits message metadata migrateFrom migration millisBehindLatest mountPath mountPropagation name
-    nextAt number observedGeneration onError openBatch openShards path phase pipeline places pod podTemplate podlessSince position prefix
-    progressingSince readOnly reason records recordsPerSecond recursiveReadOnly refused region replicas reportedAt requests resources restart
-    restarts retry rows selector serviceAccountName since source spec specHash sqs start startedAt state status stopping stream subPath suspend
-    table timestamp tip tries type uid unstarted until valueFrom volumeMounts volumes warnings why text drains startFrom apiVersion
+    acceptExpired activeShards after apiVersion arn at attempt attempts autoscale backoffSeconds base batch batchAt batches busy cap ceiling
+    ceilingUntil changedAt checkpoints code conditions configMap configMapRef coolDownSeconds cores count deadLetter deadLetters deadline deaths
+    digest draining drains driver dynamodbEndpoint earlier endedShards entrypoint env envFrom executor executors exit externalId failures
+    finishedAt firstBatch forced format generation giveUpBatch hash heldShards id ignoreAttributes image imagePullPolicy imagePullSecrets inDriver
+    interruptions isolate job kind kinesis kinesisEndpoint kmsKeyArn lag lastGoodSpec lastTransitionTime latest leaving limits max maxSlowdown
+    message metadata migrateFrom migration millisBehindLatest min mountPath mountPropagation moved name named nextAt number observedGeneration
+    onError openBatch openShards out passed path phase pipeline places pod podlessSince podTemplate pool position prefix progressingSince proven
+    provenSpec quietSince readOnly readySeconds reason records recordsAgain recordsPassedOver recordsPerSecond recursiveReadOnly refused region
+    replicas reportedAt requests reset resources restart restarts retry roleArn rollout rows sample seconds secondsPerRecord selector
+    serviceAccountName sessionName shards since source spec specHash speed sqs standby start startedAt startFrom state status steps stopping
+    strategy stream subPath suspend table targetLagSeconds text timestamp tip to trial tries trimHorizon type uid unstarted until valueFrom
+    versions volumeMounts volumes warnings why worked workingSince
 """
 OF_KUBERNETES = """
     items action involvedObject reportingComponent reportingInstance component host series firstTimestamp lastTimestamp eventTime lastObservedTime

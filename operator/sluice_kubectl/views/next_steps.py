@@ -14,7 +14,21 @@ BY_REASON = {
     **dict.fromkeys(("Failed", "BatchOverdue", "ExecutorsPending", "ReportStale", "Completed", "OOMKilled", "Isolating", "OutageLasts"), "logs"),
     **dict.fromkeys(("Unschedulable", "ImagePullBackOff", "CreateContainerConfigError"), "events"),
 }
-FIRST = {"retry": "repair what the message names", "force": "only if the node will not come back"}
+FIRST = {
+    "retry": "repair what the message names",
+    "force": "only if the node will not come back",
+    "restart": "tries the version that was rolled back again as it is; a corrected one needs kubectl apply",
+}
+
+
+def _of_position(one: ConsumerView) -> str | None:
+    """A refused move is retried, if the spec still asks for it."""
+    return "retry" if any(each.type == "PositionRefused" for each in one.conditions) else None
+
+
+def _of_trial(one: ConsumerView) -> str | None:
+    """A version that was rolled back is tried again only if it is asked for, however well the proven one works."""
+    return "restart" if any(each.type == "RolledBack" and each.status == "True" for each in one.conditions) else None
 
 
 def next_step(one: ConsumerView, pods: Sequence[PodView]) -> str | None:
@@ -22,9 +36,10 @@ def next_step(one: ConsumerView, pods: Sequence[PodView]) -> str | None:
 
     A log is named only while the driver's pod is there.
     """
-    command = "resume" if one.paused or one.suspended else BY_REASON.get(one.reason)  # the status may not know of the spec yet
+    by_state = BY_REASON.get(one.reason) or _of_position(one) or _of_trial(one)
+    command = "resume" if one.paused or one.suspended else by_state  # the status may not know of the spec yet
     if command is None or one.deleting:
         return None
-    if command == "logs" and not any(pod.role == "driver" for pod in pods):
+    if command == "logs" and not any(pod.drives for pod in pods):
         command = "events"
     return f"{command} {one.name}" + (f" ({FIRST[command]})" if command in FIRST else "")

@@ -12,8 +12,9 @@ from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
+DRIVE = ("pool", "driver")  # roles
 EARLIEST = datetime.min.replace(tzinfo=UTC)
-ROLES = {"driver": 0, "executor": 1, "migration": 2, "redrive": 3}
+ROLES = {"pool": 0, "driver": 1, "executor": 2, "migration": 3, "redrive": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,16 @@ class PodView:
     metrics_port: int | None
     unreadable: tuple[str, ...] = ()
 
+    @property
+    def drives(self) -> bool:
+        """Whether it is a driver's, or that of a pool, which runs the drivers of its members."""
+        return self.role in DRIVE
+
+    @property
+    def container(self) -> str:
+        """Name of the container that does the work."""
+        return "driver" if self.drives else self.role
+
 
 @dataclass(frozen=True, slots=True)
 class EventView:
@@ -45,10 +56,38 @@ class EventView:
     unreadable: tuple[str, ...] = ()
 
 
-def pods(bodies: Iterable[Json]) -> tuple[PodView, ...]:
-    """Driver, executors, migration, redrive; the newest of each first."""
-    found = (shown(_pod(body)) for body in bodies)
-    return tuple(sorted(found, key=lambda pod: (ROLES.get(pod.role, len(ROLES)), -(pod.created or EARLIEST).timestamp(), pod.name)))
+def pods(bodies: Iterable[Json], standby: str | None = None) -> tuple[PodView, ...]:
+    """Driver, executors, migration, redrive; the newest of each first, but the driver that works before its standby, which is newer.
+
+    The pod of a pool comes before a driver that still leaves it: a consumer names it only while it runs there.
+    """
+
+    def place(pod: PodView) -> tuple[int, bool, float, str]:
+        return (ROLES.get(pod.role, len(ROLES)), pod.name == standby, -(pod.created or EARLIEST).timestamp(), pod.name)
+
+    return tuple(sorted((shown(_pod(body)) for body in bodies), key=place))
+
+
+def host_of(consumer: Json) -> str | None:
+    """Name of the pod of a pool that its driver runs in, or still leaves."""
+    driver = ObjectPart.whole(consumer).part("status", "driver")
+    return driver.text("host") if driver.has("pod") or driver.has("leaving") else None
+
+
+def pool_of(host: str) -> str:
+    """Name of the pool of this pod."""
+    return host.rpartition("-pool-")[0]
+
+
+def of_host(host: str, pods_of_pool: Iterable[Json]) -> list[Json]:
+    """Without other pods of the pool in which drivers run: the previous one, and whatever carries the label."""
+    labels = ((body, ObjectPart.whole(body).part("metadata")) for body in pods_of_pool)
+    return [body for body, meta in labels if meta.text("name") == host or meta.part("labels").text(f"{GROUP}/role") != "pool"]
+
+
+def standby_of(consumer: Json) -> str | None:
+    """Name of the pod that stands by, if there is one."""
+    return ObjectPart.whole(consumer).part("status").part("standby").text("pod")
 
 
 def events(bodies: Iterable[Json]) -> tuple[EventView, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from sluice_kubectl.views.credentials import HIDDEN, is_named_so, without_forms
 from sluice_kubectl.views.free_text import DEEPEST, VARIABLES, names_one, parsed, text
 from sluice_kubectl.views.known_fields import ENVIRONMENT, FREE, KNOWN, LABELS, SPARK
+from sluice_operator.names import counted
 
 __all__ = ["body", "text"]
 ITEM = "[]"
@@ -121,7 +122,7 @@ def _string(said: str, path: Path, level: int) -> str:
         return json.dumps(body(found, (), level + 1))
     if shown:
         return text(said, level + 1)
-    return said if TYPED.fullmatch(said) else f"<hidden: text of {len(said)} characters>"
+    return said if TYPED.fullmatch(said) else f"<hidden: text of {counted(len(said), 'character')}>"
 
 
 def _shows(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The shards of a consumer: how far each is behind, where it stands, who holds it. Pure.
+"""The shards of a consumer: how far each is behind, its position, who holds it. Pure.
 
 Lag comes from the driver's metrics (docs/metrics.md), positions from the checkpoint table (docs/interfaces.md); either may be missing.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from sluice_kubectl.views.words import shown
 
 Json = dict[str, Any]
+POSITION = ("at", "millis", "sequence", "sub")
 LAG, USED = "sluice_shard_millis_behind_latest", "sluice_shard_retention_used_ratio"
 
 
@@ -36,12 +37,15 @@ class ShardView:
     parents: tuple[str, ...]
 
 
-def figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, ShardFigures]:
-    """By shard, of all samples (name, labels, value) of a scrape. A sample without a shard, or without a finite value, says nothing."""
+def figures(samples: Iterable[tuple[str, Mapping[str, str], float]], consumer: str = "") -> dict[str, ShardFigures]:
+    """By shard, of all samples (name, labels, value) of a scrape. A sample without a shard, or without a finite value, says nothing.
+
+    In a pool, samples of all its consumers carry the label `consumer`; those of another one are passed over.
+    """
     lag: dict[str, int] = {}
     used: dict[str, float] = {}
     for name, labels, value in samples:
-        if "shard" not in labels or not isfinite(value):
+        if "shard" not in labels or not isfinite(value) or labels.get("consumer", consumer) != consumer:
             continue
         if name == LAG:
             lag[labels["shard"]] = round(value)
@@ -59,6 +63,6 @@ def shards(scraped: Mapping[str, ShardFigures], table: Json | None, driver: str 
 
 
 def _shard(name: str, scraped: ShardFigures, row: Json | None, holder: str | None) -> ShardView:
-    position = {key: value for key, value in row.items() if key != "lineage"} if row else None
+    position = {key: row[key] for key in POSITION if key in row} if row else None
     parents = tuple(row["lineage"]["parents"]) if row else ()
     return shown(ShardView(name, scraped.lag_millis, scraped.retention_used, position, holder, parents))

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING
 
-from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+from sluice_operator.cluster.port import ApiError
 from sluice_operator.names import printable
 
 if TYPE_CHECKING:
@@ -26,7 +26,13 @@ def announce(cluster: Cluster, view: View, events: Iterable[EventToSend], report
     for event in events:
         LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, printable(event.message))
         resource = view.resource
-        meta = {"namespace": resource.namespace, "name": resource.name, "uid": resource.uid, "resourceVersion": resource.version}
+        meta = {
+            "namespace": resource.namespace,
+            "name": resource.name,
+            "uid": resource.uid,
+            "resourceVersion": resource.version,
+            "kind": resource.kind,
+        }
         post(cluster, body(meta, event, view.now, reporter))
 
 
@@ -39,7 +45,7 @@ def post(cluster: Cluster, event: Json) -> None:
 
 
 def body(meta: Json, event: EventToSend, now: datetime, reporter: str) -> Json:
-    """A core/v1 Event about the resource with this metadata."""
+    """A core/v1 Event about the resource with this metadata, and its kind beside it."""
     stamp = f"{now:%Y-%m-%dT%H:%M:%SZ}"
     said = hashlib.sha256(f"{meta['uid']}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
     return {
@@ -48,8 +54,7 @@ def body(meta: Json, event: EventToSend, now: datetime, reporter: str) -> Json:
         "metadata": {"name": f"{meta['name']}.{said}", "namespace": meta["namespace"]},
         "involvedObject": {
             "apiVersion": "sluice.dev/v1alpha1",
-            "kind": CONSUMER_KIND,
-            **{key: meta[key] for key in ("namespace", "name", "uid", "resourceVersion")},
+            **{key: meta[key] for key in ("kind", "namespace", "name", "uid", "resourceVersion")},
         },
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,

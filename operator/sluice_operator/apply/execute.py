@@ -8,22 +8,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply import manifests, migration_job
+from sluice_operator.apply import gated_job, manifests, migration_job, pool_pod, reset_job
 from sluice_operator.apply.cluster_identity import identities
-from sluice_operator.cluster.port import CONSUMER_KIND, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import POOL_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
+from sluice_operator.observe import seats
 from sluice_operator.observe.parse import SPEC_HASH, TARGET
 from sluice_operator.resource.sizes import other_resources
-from sluice_operator.state.actions import Action, AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
+from sluice_operator.state.actions import (
+    Action,
+    AddFinalizer,
+    CreateDriver,
+    CreateJob,
+    CreateResetJob,
+    CreateStandby,
+    DeleteJob,
+    DeletePod,
+    RemoveFinalizer,
+    Retarget,
+)
+from sluice_operator.state.objects import FULL
+from sluice_operator.state.seats import ClearSeat, EndSeat, PutSeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sluice_operator.cluster.port import Cluster, Json
     from sluice_operator.settings import Settings
+    from sluice_operator.state.status import DriverStatus
     from sluice_operator.state.view import View
-
-FULL = "exceeded quota"  # the API server's words for an amount; a quota that asks for a size says "must specify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +77,37 @@ def _remove_finalizer(context: ActionContext, _action: RemoveFinalizer) -> None:
 def _finalizers(context: ActionContext, names: list[str]) -> Json:
     resource = context.view.resource
     changes = {"metadata": {"resourceVersion": resource.version, "finalizers": names}}
-    return context.cluster.patch(CONSUMER_KIND, resource.namespace, resource.name, changes)
+    return context.cluster.patch(resource.kind, resource.namespace, resource.name, changes)
 
 
 def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
+    _create_pod(context, context.view.driver, standby=False)
+
+
+def _create_standby(context: ActionContext, _action: CreateStandby) -> None:
+    one = context.view.status.standby
+    if one is None:
+        raise ValueError("no standby without its name")
+    _create_pod(context, context.view.promoted(one), standby=True)
+
+
+def _create_pod(context: ActionContext, driver: DriverStatus, *, standby: bool) -> None:
     view = context.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
-    spec = view.wanted.spec
+    wanted = view.wanted.with_executors(view.executors)
+    spec = wanted.spec
     if (spec.executor_template or other_resources(spec.executor)) and not spec.executor.in_driver:
-        _check_executor(context.cluster, manifests.executor_sample(view.resource, view.wanted, context.settings))
+        _check_executor(context.cluster, manifests.executor_sample(view.resource, wanted, context.settings))
     clusters = identities(context.cluster, context.settings.cluster_name)
-    _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings, clusters))
+    if view.resource.kind == POOL_KIND:
+        _create(context.cluster, pool_pod.pool_pod(view.resource, wanted, driver, context.settings, clusters))
+    else:
+        _create(context.cluster, manifests.driver_pod(view.resource, wanted, driver, context.settings, clusters, standby=standby))
 
 
 def _check_executor(cluster: Cluster, sample: Json) -> None:
-    """A dry run of one more executor. That there is no room for it now is no error of the template: Spark asks again until there is."""
+    """A dry run of one more executor. That there is no room for it now is not an error of the template: Spark asks again until there is."""
     try:
         cluster.check(sample)
     except Rejected as refused:
@@ -91,9 +119,20 @@ def _create_job(context: ActionContext, _action: CreateJob) -> None:
     view = context.view
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
-    job = migration_job.migration_job(view.resource, view.wanted, view.status.migration, context.settings)
-    context.cluster.check(migration_job.pod_of(job))  # the Job controller would report a refusal in events only
-    _create(context.cluster, job)
+    _create_gated(context.cluster, migration_job.migration_job(view.resource, view.wanted, view.status.migration, context.settings))
+
+
+def _create_reset_job(context: ActionContext, _action: CreateResetJob) -> None:
+    view = context.view
+    if view.wanted is None or view.status.position is None:
+        raise ValueError("no Job without a spec and a position")
+    clusters = identities(context.cluster, context.settings.cluster_name)
+    _create_gated(context.cluster, reset_job.reset_job(view.resource, view.wanted, view.status.position, context.settings, clusters))
+
+
+def _create_gated(cluster: Cluster, job: Json) -> None:
+    cluster.check(gated_job.pod_of(job))  # the Job controller would report a refusal in events only
+    _create(cluster, job)
 
 
 def _create(cluster: Cluster, body: Json) -> None:
@@ -105,8 +144,9 @@ def _create(cluster: Cluster, body: Json) -> None:
         if there is None:
             raise Unavailable(f"{meta['name']} was there and is gone") from error
         if _identity(there) != _identity(body):
-            message = f"{body['kind']} {meta['name']} exists and is not this resource's; delete or rename it"
-            raise Rejected("NameTaken", message) from error
+            kind, name = body["kind"], meta["name"]
+            way_out = f"ask whose it is, then run `kubectl delete {kind.lower()} {name} -n {meta['namespace']}`"
+            raise Rejected("NameTaken", f"{kind} {name} exists and is not this resource's; {way_out}") from error
 
 
 def _identity(body: Json) -> tuple[list[str], str | None]:
@@ -128,12 +168,40 @@ def _retarget(context: ActionContext, action: Retarget) -> None:
     context.cluster.patch("Pod", context.view.resource.namespace, action.pod, changes)
 
 
+def _put_seat(context: ActionContext, action: PutSeat) -> None:
+    """Condition: the pod still has this uid."""
+    view = context.view
+    if view.wanted is None:
+        raise ValueError("no seat without a spec")
+    config = pool_pod.seat_config(view.resource, view.wanted, view.driver, context.settings)
+    _annotate(context, action, seats.put(action.seat, action.uid, config, table_made=view.driver.generation is not None))
+
+
+def _end_seat(context: ActionContext, action: EndSeat) -> None:
+    """Condition: the pod still has this uid."""
+    _annotate(context, action, seats.leave(action.seat))
+
+
+def _clear_seat(context: ActionContext, action: ClearSeat) -> None:
+    """Condition: the pod still has this uid."""
+    _annotate(context, action, seats.cleared(action.seat))
+
+
+def _annotate(context: ActionContext, action: PutSeat | EndSeat | ClearSeat, notes: Mapping[str, str | None]) -> None:
+    context.cluster.patch("Pod", context.view.resource.namespace, action.host, {"metadata": {"uid": action.uid, "annotations": {**notes}}})
+
+
 HANDLERS: dict[type, Callable[..., None]] = {
     AddFinalizer: _add_finalizer,
     RemoveFinalizer: _remove_finalizer,
     CreateDriver: _create_driver,
+    CreateStandby: _create_standby,
     CreateJob: _create_job,
+    CreateResetJob: _create_reset_job,
     DeletePod: _delete_pod,
     DeleteJob: _delete_job,
     Retarget: _retarget,
+    PutSeat: _put_seat,
+    EndSeat: _end_seat,
+    ClearSeat: _clear_seat,
 }

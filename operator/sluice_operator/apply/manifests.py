@@ -7,7 +7,7 @@ create, lose or leak.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.apply.pod_parts import (
     CONTAINER_SECURITY,
@@ -19,11 +19,12 @@ from sluice_operator.apply.pod_parts import (
     labels,
     metadata,
     owner,
+    owner_env,
     pod_spec,
 )
 from sluice_operator.apply.spark_settings import executor_account, grace_seconds, spark_settings
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
-from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
+from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TABLE_HASH, TARGET
 from sluice_operator.resource.changes import DesiredSpec, table_name
 from sluice_operator.resource.pod_template import lay_under
 from sluice_operator.resource.sizes import executor_resources, other_resources
@@ -45,11 +46,30 @@ FIELDS = {
 SOURCE = "sluice-source"
 
 
-def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings, clusters: tuple[str, ...] = ()) -> Json:
-    """The pod that `driver` (from the status) names. `clusters`: by what this cluster is known."""
-    spec = wanted.spec
-    config = driver_config(resource, wanted, driver, settings)
-    notes = {CONFIG: json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or ""}
+def driver_pod(
+    resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings, clusters: tuple[str, ...] = (), *, standby: bool = False
+) -> Json:
+    """The pod that `driver` (from the status) names. `clusters`: by what this cluster is known. `standby`: it waits until the lease is free."""
+    env = [*owner_env(resource, clusters), *_table_made(driver), *_version_env(wanted, driver, settings)]
+    given = ["--config", "/etc/sluice/config.json", *(["--standby"] if standby else [])]
+    program = PodProgram("driver", given, driver_config(resource, wanted, driver, settings), env, apart=standby)
+    return spark_pod(resource, wanted, driver, settings, program)
+
+
+class PodProgram(NamedTuple):
+    """What runs in a driver's pod: its role, arguments of `python -m sluice_consumer`, configuration and own variables. `apart`: beside no driver."""
+
+    role: str
+    arguments: list[str]
+    config: Json
+    env: list[Json]
+    apart: bool = False
+
+
+def spark_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings, program: PodProgram) -> Json:
+    """A pod that makes executors, with its configuration in annotations."""
+    spec, config = wanted.spec, program.config
+    notes = {CONFIG: json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or "", TABLE_HASH: wanted.table_hash}
     files = dict(FILES)
     if spec.executor.in_driver:
         del files["executor.yaml"]
@@ -57,12 +77,11 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
         notes[EXECUTOR_TEMPLATE] = json.dumps(executor_template(resource, wanted, settings), sort_keys=True)
     container = {
         **container_part("driver", wanted, settings),
-        "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
+        "args": ["python", "-m", "sluice_consumer", *program.arguments],
         "env": [
             *(_field(name, path) for name, path in FIELDS.items()),
             TERMINATION_ENV,
-            *_owner_env(resource, clusters),
-            *_table_made(driver),
+            *program.env,
             *_source_env(spec),
         ],
         "resources": spec.driver.resources.document(),
@@ -72,9 +91,10 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata(resource, driver.pod or "", "driver", {ATTEMPT: str(driver.attempt)}, notes),
+        "metadata": metadata(resource, driver.pod or "", program.role, {ATTEMPT: str(driver.attempt)}, notes),
         "spec": {
             **pod_spec(spec.service_account_name, wanted, container),
+            **(_apart(resource) if program.apart and not spec.driver_template.get("spec", {}).get("affinity") else {}),
             "automountServiceAccountToken": True,
             "terminationGracePeriodSeconds": grace_seconds(spec),
             "volumes": [
@@ -87,6 +107,13 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
     return lay_under(spec.driver_template, pod, "driver")
 
 
+def _apart(resource: Resource) -> Json:
+    """A standby prefers another node than the driver's: one lost node then ends one of them. It is a wish, so one node is enough."""
+    drivers = {"matchLabels": {key: value for key, value in labels(resource, "driver").items() if key.startswith("sluice.dev/")}}
+    term = {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": drivers}}
+    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
 def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
     """The driver's configuration, format 1."""
     spec = wanted.spec
@@ -95,7 +122,7 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         "name": resource.name,
         "stream": spec.stream.document(),
         "start": spec.start.document(),
-        "checkpoints": {"table": table_name(resource.namespace, resource.name, spec)},
+        "checkpoints": {"table": table_name(resource.namespace, resource.name, spec), **_made_with(spec)},
         "migrateFrom": {"table": spec.migrate_from.table} if spec.migrate_from else None,
         "pipeline": {"entrypoint": spec.pipeline.entrypoint, "args": spec.pipeline.args},
         "batch": spec.batch.document(),
@@ -103,7 +130,7 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         "drainTimeoutSeconds": spec.drain_timeout_seconds,
         "executors": spec.replicas,
         "force": driver.forced,
-        "sparkConf": _spark_conf(resource, wanted, driver, settings),
+        "sparkConf": spark_conf(resource, wanted, driver, settings),
         **({"until": spec.until.document()} if spec.until else {}),
         **(
             {"onError": spec.on_error.document()} if spec.on_error else {}
@@ -111,6 +138,12 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }
+
+
+def _made_with(spec: Spec) -> Json:
+    """Left out unless set: older drivers refuse an unknown setting."""
+    tags, key = spec.checkpoints.tags, spec.checkpoints.kms_key_arn
+    return ({"tags": tags} if tags else {}) | ({"kmsKeyArn": key} if key else {})
 
 
 def _source_env(spec: Spec) -> list[Json]:
@@ -129,20 +162,21 @@ def _source_volume(spec: Spec) -> list[Json]:
     return [{"name": SOURCE, "configMap": {"name": spec.pipeline.source.config_map, "optional": True}}]
 
 
-def _spark_conf(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> dict[str, str]:
-    found = spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings)
-    return found if wanted.spec.executor.in_driver else found | _labelled(resource)
-
-
-def _owner_env(resource: Resource, clusters: tuple[str, ...]) -> list[Json]:
-    """Whose the checkpoint table is to be. They are variables, as `_table_made`."""
-    named = {"SLUICE_OWNER": f"{resource.namespace}/{resource.name}", "SLUICE_CLUSTER": " ".join(clusters)}
-    return [{"name": name, "value": value} for name, value in named.items() if value]
+def spark_conf(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> dict[str, str]:
+    """Spark's settings of the driver that `driver` names."""
+    found = spark_settings(resource.app(driver.attempt), resource.namespace, wanted.spec, settings)
+    return found if wanted.spec.executor.in_driver else found | _labelled(resource, driver)
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:
     """Informs a driver that there was a checkpoint table. It is a variable: older drivers ignore one, and refuse an unknown setting."""
     return [] if driver.generation is None else [{"name": "SLUICE_TABLE_MADE", "value": "true"}]
+
+
+def _version_env(wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> list[Json]:
+    """By what the checkpoint table knows the driver's version. They are variables, as `_table_made`."""
+    named = {"SLUICE_SPEC_HASH": driver.spec_hash, "SLUICE_IMAGE": wanted.spec.pipeline.image or settings.image}
+    return [{"name": name, "value": value} for name, value in named.items() if value]
 
 
 def _accepted(batch: str | None) -> Json:
@@ -152,8 +186,10 @@ def _accepted(batch: str | None) -> Json:
     return {"acceptLossOfBatch": int(batch) if batch.isascii() and batch.isdecimal() else batch}
 
 
-def _labelled(resource: Resource) -> dict[str, str]:
-    return {f"spark.kubernetes.executor.label.{key}": value for key, value in labels(resource, "executor").items()}
+def _labelled(resource: Resource, driver: DriverStatus) -> dict[str, str]:
+    """With the driver's attempt, for a standby has executors of its own: `status.selector` leaves them out."""
+    named = labels(resource, "executor") | {ATTEMPT: str(driver.attempt)}
+    return {f"spark.kubernetes.executor.label.{key}": value for key, value in named.items() if value}
 
 
 def executor_template(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:
@@ -192,7 +228,7 @@ def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings)
     It has the sizes that Spark will give it: a quota or a limit range of the namespace may ask for them.
     """
     pod = executor_template(resource, wanted, settings)
-    spark = spark_settings(f"{resource.name}-1", resource.namespace, wanted.spec, settings)
+    spark = spark_settings(resource.app(1), resource.namespace, wanted.spec, settings)
     meta = {**pod["metadata"], "namespace": resource.namespace, "name": f"{resource.name}-executor-check", "ownerReferences": [owner(resource)]}
     own = [one for one in pod["spec"]["containers"] if one["name"] == "executor"]
     others = [one for one in pod["spec"]["containers"] if one["name"] != "executor"]

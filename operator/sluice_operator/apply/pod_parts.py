@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO
-from sluice_operator.observe.parse import CONSUMER, ROLE
+from sluice_operator.observe.parse import CONSUMER, POOL, ROLE
 from sluice_operator.resource.pod_template import SCRATCH
 
 if TYPE_CHECKING:
@@ -26,13 +26,20 @@ TERMINATION_ENV = {"name": "SLUICE_TERMINATION_LOG", "value": TERMINATION_LOG}
 
 def labels(resource: Resource, role: str) -> dict[str, str]:
     """What every pod and Job of ours carries; nothing of the resource's own labels is handed down."""
-    return {"app.kubernetes.io/managed-by": "sluice", CONSUMER: resource.name, ROLE: role}
+    whose = {CONSUMER: resource.name} if resource.kind == CONSUMER_KIND else {CONSUMER: "", POOL: resource.name}  # the watches ask for CONSUMER
+    return {"app.kubernetes.io/managed-by": "sluice", **whose, ROLE: role}
 
 
 def owner(resource: Resource) -> Json:
     """The resource as controller."""
-    ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": resource.name, "uid": resource.uid}
+    ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": resource.kind, "name": resource.name, "uid": resource.uid}
     return {**ref, "controller": True, "blockOwnerDeletion": True}
+
+
+def owner_env(resource: Resource, clusters: tuple[str, ...]) -> list[Json]:
+    """Whose the checkpoint table is to be. They are variables: older programs ignore one, and refuse an unknown setting."""
+    named = {"SLUICE_OWNER": f"{resource.namespace}/{resource.name}", "SLUICE_CLUSTER": " ".join(clusters)}
+    return [{"name": name, "value": value} for name, value in named.items() if value]
 
 
 def metadata(resource: Resource, name: str, role: str, extra: dict[str, str], notes: dict[str, str]) -> Json:

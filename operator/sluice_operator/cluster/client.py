@@ -25,7 +25,7 @@ from sluice_operator.untrusted.values import Unreadable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sluice_operator.cluster.port import Json
+    from sluice_operator.cluster.port import Json, Labels
 
     Keep = Callable[[Json], Json]
 
@@ -113,9 +113,9 @@ class ApiServer:
         except ApiException as error:
             return None if error.status == NOT_FOUND else _raise(error)
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """See Cluster."""
-        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+        query = {"labelSelector": ",".join(key if value is None else f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
         limit, more = oversize.PAGE, ""
         while True:
@@ -225,7 +225,7 @@ def _nobodys(kind: str, name: str) -> bool:
 def _path(kind: str, namespace: str, name: str = "") -> str:
     group, plural = PATHS[kind]
     if namespace and NO_NAME.fullmatch(namespace):
-        raise Rejected("Invalid", f"{namespace!r} is no name of a namespace")
+        raise Rejected("Invalid", f"{namespace!r} is not the name of a namespace")
     where = f"namespaces/{quote(namespace, safe='')}" if namespace else ""
     return "/".join(part for part in (group, where, plural, quote(name, safe="")) if part)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from sluice_operator.cluster.port import Json
+    from sluice_operator.cluster.port import Json, Labels
 
 Name = tuple[str, str, str]
 GRACE = 30  # seconds; Kubernetes' default for a pod
@@ -63,7 +63,7 @@ class MemoryCluster:
         stored = self._objects.get((kind, namespace, name))
         return copied(stored) if stored else None
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """See Cluster."""
         return [copied(body) for body in self.all(kind) if namespace in ("", body["metadata"]["namespace"]) and _has(body, labels)]
 
@@ -186,7 +186,7 @@ class MemoryCluster:
         return self._replace(stored, merged)
 
     def _replace(self, stored: Json, new: Json) -> Json:
-        """What changes nothing is no write."""
+        """What changes nothing is not a write."""
         return stored if new == stored else self._store("MODIFIED", {**new, "metadata": {**new["metadata"]}})
 
     def _store(self, verb: str, body: Json) -> Json:
@@ -238,9 +238,9 @@ def _period(body: Json, grace: int | None) -> int:
     return GRACE if asked is None else int(asked)
 
 
-def _has(body: Json, labels: dict[str, str]) -> bool:
+def _has(body: Json, labels: Labels) -> bool:
     present = body["metadata"].get("labels") or {}
-    return all(present.get(key) == value for key, value in labels.items())
+    return all(key in present if value is None else present.get(key) == value for key, value in labels.items())
 
 
 def _merge(into: Any, changes: Any) -> Any:

@@ -5,13 +5,17 @@ Objects are plain JSON. `client` calls the real server, `memory` is the in-memor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 Json = dict[str, Any]
+Labels = Mapping[str, str | None]
+"""Labels and their values. None: the label with any value."""
 
-CONSUMER_KIND = "KinesisConsumer"
+CONSUMER_KIND, POOL_KIND = "KinesisConsumer", "KinesisConsumerPool"
 PATHS = {
     CONSUMER_KIND: ("apis/sluice.dev/v1alpha1", "kinesisconsumers"),
+    POOL_KIND: ("apis/sluice.dev/v1alpha1", "kinesisconsumerpools"),
     "Pod": ("api/v1", "pods"),
     "Job": ("apis/batch/v1", "jobs"),
     "Event": ("api/v1", "events"),
@@ -58,7 +62,7 @@ class Cluster(Protocol):
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """The object as it is now, not from a cache; None if there is none."""
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """All objects with these labels, as they are now; of every namespace if it is ''."""
 
     def create(self, body: Json) -> Json:

@@ -3,7 +3,7 @@
 The rules are client-go's (tools/leaderelection), and stricter where those leave a gap:
 
 * No clock of another machine is compared. A candidate watches the Lease's resourceVersion, and measures by its own
-  monotonic clock for how long it stood still. `renewTime` is written for people.
+  monotonic clock for how long it was unchanged. `renewTime` is written for people.
 * A leader counts its time from the moment at which a confirmed renewal was *sent*; others count theirs from the moment at
   which they saw it, which is later. So it stops (`deadline`) before another takes over (`duration`).
 * Every write is conditional on the resourceVersion that was seen, or on there being no Lease.

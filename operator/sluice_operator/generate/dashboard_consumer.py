@@ -7,7 +7,7 @@ from sluice_operator.generate.promql import happened, latest, mean, quantile, ra
 
 ONE = 'namespace="$namespace",name="$name"'
 DRIVER = 'namespace="$namespace",sluice_dev_consumer="$name"'
-SMALL = (4, 4)
+SMALL, WIDE = (4, 4), (6, 8)
 
 
 def _stat(title: str, metric: str, unit: str = "short", limits: tuple[float, float] | None = None) -> Panel:
@@ -23,14 +23,17 @@ STATE = Row(
         _stat("Records a second", "sluice_consumer_records_per_second"),
         _stat("Open shards", "sluice_consumer_open_shards"),
         _stat("Age of the report", "sluice_consumer_report_age_seconds", "s", (60, 180)),
-        Panel("Behind", (Query(latest("sluice_consumer_lag_seconds", ONE), "behind"),), unit="s"),
-        Panel("Records a second", (Query(latest("sluice_consumer_records_per_second", ONE), "records"),)),
+        Panel("Behind", (Query(latest("sluice_consumer_lag_seconds", ONE), "behind"),), unit="s", size=WIDE),
+        Panel("Records a second", (Query(latest("sluice_consumer_records_per_second", ONE), "records"),), size=WIDE),
+        Panel("Busy", (Query(latest("sluice_consumer_busy_ratio", ONE), "busy"),), unit="percentunit", size=WIDE),
         Panel(
             "Executors",
             (
                 Query(latest("sluice_consumer_executors", ONE), "executors"),
                 Query(latest("sluice_consumer_draining_executors", ONE), "draining"),
+                Query(latest("sluice_executors_out_of_memory_total", ONE), "out of memory so far"),
             ),
+            size=WIDE,
         ),
     ),
 )
@@ -47,12 +50,14 @@ BATCHES = Row(
             "Records a batch, mean",
             (Query(f"{rate('sluice_records_total', DRIVER)} / {rate('sluice_batches_total', DRIVER)}", "records"),),
         ),
-        Panel("Last committed batch", (Query(latest("sluice_committed_batch", DRIVER, "namespace, sluice_dev_consumer"), "batch"),)),
+        Panel("Last committed batch", (Query(latest("sluice_committed_batch", DRIVER, "namespace, sluice_dev_consumer"), "batch"),), size=WIDE),
+        Panel("Busy", (Query(latest("sluice_busy_ratio", DRIVER, "namespace, sluice_dev_consumer"), "busy"),), unit="percentunit", size=WIDE),
         Panel(
             "Dead letters",
             (Query(happened("sluice_dead_letters_total", DRIVER), "records"), Query(latest("sluice_consumer_dead_letters", ONE), "ever")),
+            size=WIDE,
         ),
-        Panel("Warnings", (Query(happened("sluice_warnings_total", DRIVER, "reason"), "{{reason}}"),), stacked=True),
+        Panel("Warnings", (Query(happened("sluice_warnings_total", DRIVER, "reason"), "{{reason}}"),), stacked=True, size=WIDE),
     ),
 )
 
@@ -73,6 +78,7 @@ SHARDS = Row(
         ),
         Panel("Take-overs of the lease", (Query(happened("sluice_takeovers_total", DRIVER, "how"), "{{how}}"),), stacked=True),
         Panel("Generation of the lease", (Query(latest("sluice_generation", DRIVER, "namespace, sluice_dev_consumer"), "generation"),)),
+        Panel("A driver stands by", (Query(latest("sluice_standby", DRIVER, "namespace, sluice_dev_consumer"), "stands by"),)),
         Panel("Reads that waited out the lease", (Query(happened("sluice_waits_total", DRIVER), "reads"),), stacked=True),
     ),
 )

@@ -27,6 +27,11 @@ SUMMARY = Row(
                 Query(latest("sluice_consumer_executors", CHOSEN), "executors"),
                 Query(latest("sluice_consumer_ready", CHOSEN), "ready", "bool_yes_no"),
                 Query(latest("sluice_consumer_stalled", CHOSEN), "needs attention", "bool_yes_no"),
+                Query(latest("sluice_consumer_scaling_limited", CHOSEN), "scaling limited", "bool_yes_no"),
+                Query(latest("sluice_consumer_position_refused", CHOSEN), "move refused", "bool_yes_no"),
+                Query(latest("sluice_consumer_rolled_back", CHOSEN), "rolled back", "bool_yes_no"),
+                Query(latest("sluice_consumer_standby_ready", CHOSEN), "standby ready", "bool_yes_no"),
+                Query(latest("sluice_consumer_out_of_pool", CHOSEN), "out of its pool", "bool_yes_no"),
                 Query(latest("sluice_consumer_report_age_seconds", CHOSEN), "age of report", "s"),
             ),
             "table",
@@ -45,12 +50,38 @@ SUMMARY = Row(
     ),
 )
 
+POOLS = Row(
+    "Pools",
+    (
+        Panel(
+            "Each pool",
+            (
+                Query(latest("sluice_pool_members", CHOSEN), "members"),
+                Query(latest("sluice_pool_ready_members", CHOSEN), "ready members"),
+                Query(latest("sluice_pool_members_out", CHOSEN), "members out"),
+                Query(latest("sluice_pool_deaths", CHOSEN), "ends in a row"),
+                Query(latest("sluice_pool_ready", CHOSEN), "ready", "bool_yes_no"),
+                Query(latest("sluice_pool_stalled", CHOSEN), "needs attention", "bool_yes_no"),
+            ),
+            "table",
+            size=(24, 6),
+        ),
+    ),
+)
+
 EVENTS = Row(
     "What happened, in all namespaces",
     (
         Panel("Drivers that ended unasked", (Query(happened("sluice_restarts_total", by="cause"), "{{cause}}"),), stacked=True),
         Panel("Drains cut short", (Query(happened("sluice_drains_forced_total", by="reason"), "{{reason}}"),), stacked=True),
-        Panel("Tries of migrations", (Query(happened("sluice_migrations_total", by="state"), "{{state}}"),), stacked=True),
+        Panel(
+            "Tries of migrations and of moves of positions",
+            (
+                Query(happened("sluice_migrations_total", by="state"), "migration: {{state}}"),
+                Query(happened("sluice_position_moves_total", by="state"), "move: {{state}}"),
+            ),
+            stacked=True,
+        ),
         Panel("Kubernetes events", (Query(happened("sluice_events_total", by="reason"), "{{reason}}"),), stacked=True, size=(12, 8)),
         Panel(
             "Mean time in a phase, of the last hour",
@@ -97,7 +128,7 @@ OPERATOR = Row(
 FLEET = Dashboard(
     "sluice-fleet",
     "Sluice / Fleet",
-    "All KinesisConsumers, and the operator that looks after them.",
+    "All KinesisConsumers and their pools, and the operator that looks after them.",
     (Variable("namespace", "sluice_consumer_ready", "namespace", several=True),),
-    (SUMMARY, EVENTS, OPERATOR),
+    (SUMMARY, POOLS, EVENTS, OPERATOR),
 )

@@ -1,4 +1,4 @@
-"""The dashboard of one shard. Two metrics have a label for it; what stands beside them is its consumer's."""
+"""The dashboard of one shard. Two metrics have a label for it; panels beside them are its consumer's."""
 
 from __future__ import annotations
 

@@ -74,13 +74,15 @@ def _overruled(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def rules() -> str:
-    """A diagram of the order of the rules, and a table of what each decides."""
-    graph = ["```mermaid", "flowchart TD", "  view([a view]) --> " + RULES[0].__name__]
-    for rule, after in zip(RULES, [*RULES[1:], None], strict=True):
-        graph += [f"  {rule.__name__} -- no --> {after.__name__}"] if after else []
-        graph.append(f"  {rule.__name__} -- yes --> " + " & ".join(f"{phase}([{phase}])" for phase in phases(rule)))
+    """What each rule decides, in their order."""
     rows = [(str(n), f"`{rule.__name__}`", inspect.getdoc(rule), ", ".join(phases(rule))) for n, rule in enumerate(RULES, 1)]
-    return "\n".join([*graph, "```", "", table(("", "rule", "what it decides", "phase"), rows)])
+    return table(("", "rule", "what it decides", "phase"), rows)
+
+
+def by_phase() -> str:
+    """Which rules can have decided on a phase that you see, with their numbers."""
+    ending = {phase: [f"{n} `{rule.__name__}`" for n, rule in enumerate(RULES, 1) if phase in phases(rule)] for phase in Phase}
+    return table(("phase", "rules"), [(str(phase), ", ".join(names)) for phase, names in ending.items()])
 
 
 def families() -> list[tuple[str, str, tuple[str, ...], str]]:
@@ -94,14 +96,14 @@ def families() -> list[tuple[str, str, tuple[str, ...], str]]:
 def metrics() -> str:
     """Every metric of the operator, as a table."""
     rows = [(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), text) for name, kind, labels, text in families()]
-    return table(("metric", "type", "labels", "what"), rows)
+    return table(("metric", "type", "labels", "description"), rows)
 
 
 def _name(collector: Any) -> str:
     return f"{collector._name}_total" if isinstance(collector, Counter) else str(collector._name)  # noqa: SLF001 - as above
 
 
-PARTS = {"rules": rules, "metrics": metrics, "symptoms": runbooks.symptoms, "failures": runbooks.failures}
+PARTS = {"rules": rules, "phases": by_phase, "metrics": metrics, "symptoms": runbooks.symptoms, "failures": runbooks.failures}
 
 
 def filled(text: str) -> str:

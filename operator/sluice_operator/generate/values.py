@@ -70,7 +70,7 @@ def _default(node: yaml.Node, lines: list[str]) -> str:
 def rendered(source: str) -> str:
     """The table."""
     rows = [(f"`{v.path}`", "" if v.default is None else f"`{v.default}`", v.text.replace("|", "\\|")) for v in values(source)]
-    return table(("value", "default", "what"), rows)
+    return table(("value", "default", "description"), rows)
 
 
 def filled(page: str, source: str) -> str:

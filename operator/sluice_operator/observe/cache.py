@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.kept import packed, unpacked
 from sluice_operator.observe.tables import Named, Tables, starts
 from sluice_operator.state.objects import Pod
+from sluice_operator.state.seats import Members
+from sluice_operator.state.status import Phase
 from sluice_operator.untrusted.values import named, part, text, whole
 
 if TYPE_CHECKING:
@@ -50,6 +52,18 @@ class ResourceSnapshot(NamedTuple):
 
     body: Json
     driver: Pod | None
+
+
+POOL_ROLE = "pool"
+
+
+class PoolMember(NamedTuple):
+    """A consumer that names this pool: whether it shall run, whether it is ready, and its edition, which changes with what it is to run."""
+
+    pool: str
+    wants: bool
+    ready: bool
+    edition: tuple[object, ...]
 
 
 MOST_SECONDS = 10**9  # of a grace period: 31 years
@@ -90,7 +104,7 @@ class CacheEntry:
     def body(self, body: Json | None) -> None:
         self.kept, self.outline = (None, None) if body is None else packed(body)
         driver = part(body, "status", "driver")
-        self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"))
+        self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"), text(part(body, "status", "standby"), "pod"))
 
     def replace(self, before: str | None, body: Json | None) -> None:
         """The body becomes what an answer says, if it still has the version that it had before the call. One that is gone stays gone."""
@@ -99,9 +113,10 @@ class CacheEntry:
 
 
 class Cache:
-    """Fed by watches of KinesisConsumers, Pods and Jobs; any order, any repetition."""
+    """Fed by watches of KinesisConsumers, Pods and Jobs; any order, any repetition. Another one is fed with KinesisConsumerPools and their pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = CONSUMER_KIND) -> None:
+        self.kind = kind
         self._entries: dict[ResourceKey, CacheEntry] = {}
         self._tables = Tables()
         self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
@@ -112,7 +127,8 @@ class Cache:
         Raises:
             Unreadable: the object has no name, namespace or uid.
         """
-        name = named(raw, "name") if kind == CONSUMER_KIND else parse.consumer(raw)
+        owner = parse.consumer if self.kind == CONSUMER_KIND else parse.pool
+        name = named(raw, "name") if kind == self.kind else owner(raw)
         if not name:
             return None
         key = ResourceKey(named(raw, "namespace"), name)
@@ -121,13 +137,13 @@ class Cache:
 
     def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
         entry = self._entries.setdefault(key, CacheEntry())
-        if kind == CONSUMER_KIND:
+        if kind == self.kind:
             matters = gone or version_of(entry.outline) != version_of(raw)
             uid = named(raw, "uid")
             another = entry.outline is not None and entry.outline["metadata"]["uid"] != uid
             present = raw if not gone else entry.body if another else None  # a new resource of the same name stays
             entry.body = present
-            self._tables.note(key, present)
+            self._note(key, present)
         else:
             item = _pod(entry, raw, now) if kind == "Pod" else parse.job(raw)
             if entry.newer is not None:
@@ -137,6 +153,36 @@ class Cache:
         if gone and entry.kept is None and not entry.pods and not entry.jobs and entry.newer is None:
             del self._entries[key]
         return matters
+
+    def _note(self, key: ResourceKey, body: Json | None) -> None:
+        if self.kind == CONSUMER_KIND:
+            self._tables.note(key, body)
+
+    def members(self, pool: ResourceKey) -> list[ResourceKey]:
+        """The consumers that name this pool."""
+        with self._lock:
+            return list(self._outlines(pool))
+
+    def member(self, key: ResourceKey) -> PoolMember | None:
+        """What the pool that a consumer names has to know of it; None: it names none."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return _member(entry.outline) if entry and entry.outline else None
+
+    def count(self, pool: ResourceKey) -> Members:
+        """How many consumers name this pool, shall run, and are ready."""
+        with self._lock:
+            members = [member for outline in self._outlines(pool).values() if (member := _member(outline))]
+        return Members(len(members), sum(member.wants for member in members), sum(member.ready for member in members))
+
+    def _outlines(self, pool: ResourceKey) -> dict[ResourceKey, Json]:
+        there = ((key, entry.outline) for key, entry in self._entries.items() if key.namespace == pool.namespace)
+        return {key: outline for key, outline in there if outline is not None and outline["pool"] == pool.name}
+
+    def in_namespace(self, namespace: str) -> list[Json]:
+        """The outlines of all resources of a namespace."""
+        with self._lock:
+            return [entry.outline for key, entry in self._entries.items() if key.namespace == namespace and entry.outline is not None]
 
     def holder(self, key: ResourceKey, body: Json, policy: Policy) -> ResourceKey | None:
         """The other resource that has the checkpoint table which this one names (`tables`)."""
@@ -183,6 +229,12 @@ class Cache:
             pod = _driver(entry, entry.outline) if entry and entry.outline else None
             return pod.reported_at if pod else None
 
+    def driver_uid(self, key: ResourceKey) -> str | None:
+        """The uid of the driver that the status names."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return text(part(entry.outline, "status", "driver"), "uid") if entry else None
+
     def observed(self, key: ResourceKey) -> Observed:
         """Its pods and Jobs, as last seen."""
         with self._lock:
@@ -213,7 +265,7 @@ class Cache:
             entry = self._entries.get(key, CacheEntry())
             entry.replace(before, body)
             if entry.body is not None:
-                self._tables.note(key, entry.body)
+                self._note(key, entry.body)
 
     def lost(self, key: ResourceKey, before: str | None) -> None:
         """A live read found no such resource, or one of another operator. Only the version that was in the cache before the read goes."""
@@ -221,13 +273,13 @@ class Cache:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.newer = None
             entry.replace(before, None)
-            self._tables.note(key, entry.body)
+            self._note(key, entry.body)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the resource, its pods and its Jobs."""
         with self._lock:
             self._entries.pop(key, None)
-            self._tables.note(key, None)
+            self._note(key, None)
 
     def forget_deleted(self, key: ResourceKey) -> None:
         """Drop what is left of a resource that is gone. A new resource of the same name stays."""
@@ -246,6 +298,14 @@ def _driver(entry: CacheEntry, body: Json) -> Pod | None:
     pod = entry.pods.get(text(driver, "pod") or "")
     ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == driver.get("uid"))
     return pod if ours else None
+
+
+def _member(outline: Json) -> PoolMember | None:
+    if outline["pool"] is None:
+        return None
+    status, wants = outline["status"], not outline["rests"]
+    ready = any(item["type"] == "Ready" and item["status"] == "True" for item in status["conditions"])
+    return PoolMember(outline["pool"], wants and status["phase"] != Phase.COMPLETED, wants and ready, outline["edition"])
 
 
 def version_of(body: Json | None) -> str | None:
@@ -272,10 +332,12 @@ def _without_figures(item: Pod | Job) -> Pod | Job:
 
 def _pod(entry: CacheEntry, raw: Json, now: datetime) -> Pod:
     pod = parse.pod(raw)
-    return _stamped(entry, _ending_here(entry.pods.get(pod.name), pod, raw, now), now)
+    if pod.role == POOL_ROLE and pod.owner_kind == POOL_KIND and parse.pool(raw):  # in the cache of pools it is the driver
+        pod = replace(pod, role="driver")
+    return _stamped(entry, ending_here(entry.pods.get(pod.name), pod, raw, now), now)
 
 
-def _ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
+def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
     """The pod with the end of its grace period by this process's clock: the API server's may be minutes off.
 
     The period counts from when this process saw that end first; after a restart of the operator, it counts again.

@@ -11,10 +11,11 @@ from typing import Any
 import orjson
 
 from sluice_operator.names import GROUP
-from sluice_operator.observe import parse
+from sluice_operator.observe import parse, seats
 from sluice_operator.resource.fields import MAX_BYTES, TOO_LARGE
+from sluice_operator.resource.rollout import ALWAYS
 from sluice_operator.state.serialization import TEXT
-from sluice_operator.untrusted.values import objects, part, text, whole
+from sluice_operator.untrusted.values import objects, part, request, text, whole
 
 Json = dict[str, Any]
 
@@ -22,7 +23,9 @@ SMALL = 8 * 1024  # bytes of a resource that stays as it is: most are smaller, a
 NOTE = 1024  # bytes of an annotation of others
 CONDITIONS = 32
 STREAM = ("number", "openBatch", "batchAt", "reportedAt")
-READ = (parse.SPEC_HASH, parse.TARGET, parse.REPORT)
+READ = (parse.SPEC_HASH, parse.TABLE_HASH, parse.TARGET, parse.REPORT)
+OF_POOLS = ("members", "readyMembers")
+OF_SEATS = (seats.SEAT, seats.LEAVE, seats.REPORT)
 
 
 def packed(body: Json) -> tuple[Json | bytes, Json]:
@@ -55,16 +58,39 @@ def outline(body: Json) -> Json:
         "conditions": conditions,
         "stream": {key: value for key in STREAM if _is_small(value := part(status, "stream").get(key))},
         "driver": {key: text(part(status, "driver"), key) for key in ("pod", "uid")},
+        **({"deaths": _deaths(status)} if "members" in status else {}),
     }
+    found |= {key: whole(status.get(key)) for key in OF_POOLS if key in status}
     spec = body.get("spec")
     names = {key: meta.get(key) for key in ("namespace", "name", "uid", "resourceVersion")}
-    return {"metadata": names, "spec": spec if isinstance(spec, str) else None, "status": found}
+    rests = "deletionTimestamp" in meta or parse.rests(part(body, "spec"))
+    edition = (names["uid"], whole(meta.get("generation")), request(part(meta, "annotations"), parse.RESTART))
+    about = {"pool": _pool(body), "edition": edition, "rests": rests, "failover": text(part(body, "spec", "rollout"), "standby") == ALWAYS}
+    return {"metadata": names, "spec": spec if isinstance(spec, str) else None, "status": found, **about}
+
+
+def _deaths(status: Json) -> Json:
+    """Of a pool: how many members are out, and the most deaths in a row of one that is not."""
+    deaths = part(status, "deaths")
+    return {"out": len(objects(deaths, "out")), "most": max((whole(one.get("deaths")) or 0 for one in objects(deaths, "named")), default=0)}
+
+
+def _pool(body: Json) -> str | None:
+    """The pool that a consumer runs in: of its last good spec, while the present one is refused or not looked at yet and names none."""
+    spec, status = part(body, "spec"), part(body, "status")
+    last, named = part(status, "lastGoodSpec"), text(spec, "pool")
+    refused = any(one.get("type") == "SpecValid" and one.get("status") == "False" for one in objects(status, "conditions")[:CONDITIONS])
+    if refused and last:
+        return text(last, "pool")
+    unseen = whole(status.get("observedGeneration")) != whole(body["metadata"].get("generation"))
+    return named or (text(last, "pool") if unseen else None)
 
 
 def of_pod_or_job(body: Json) -> Json:
     """A pod or Job of a live read: its metadata, with the annotations that are read, and its status."""
     meta = _metadata(body)
-    notes = {key: note for key in READ if (note := text(part(meta, "annotations"), key, TEXT + 1)) is not None}
+    there = part(meta, "annotations")
+    notes = {key: note for key in there if key in READ or key.startswith(OF_SEATS) if (note := text(there, key, TEXT + 1)) is not None}
     return {"metadata": {**meta, "annotations": notes}, "status": body.get("status")}
 
 

@@ -11,7 +11,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.state.objects import Job, Pod
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def own(resource: Resource, status: Status, seen: Observed) -> Observed:
         jobs=jobs,
         executors=_children(
             left,
-            Parents("Pod", rf"{re.escape(resource.name)}-driver-\d+", seen.drivers, drivers),
+            Parents("Pod", rf"{re.escape(resource.driver_name(0)[:-1])}\d+", seen.drivers, drivers),
         ),
         migrators=_children(seen.migrators, Parents("Job", _job_names(resource), seen.jobs, jobs)),
     )
@@ -66,27 +65,29 @@ def _children(pods: tuple[Pod, ...], parents: Parents) -> tuple[Pod, ...]:
 
 
 def _is_driver(resource: Resource, status: Status, pod: Pod) -> bool:
-    driver, left = status.driver, status.driver.leaving
-    formed = pod.attempt > 0 and pod.name == f"{resource.name}-driver-{pod.attempt}"
-    if formed and pod.spec_hash is not None and pod.uid in {driver.uid, left.uid if left else None}:
+    driver, left, standby = status.driver, status.driver.leaving, status.standby
+    formed = pod.attempt > 0 and pod.name == resource.driver_name(pod.attempt)
+    if formed and pod.spec_hash is not None and pod.uid in {one.uid for one in (driver, left, standby) if one}:
         return True
-    return _is_controlled(resource, pod) or _is_orphan(resource, pod, made=formed and pod.attempt <= driver.attempt)
+    return _is_controlled(resource, pod) or _is_orphan(
+        resource, pod, made=formed and pod.attempt <= max(driver.attempt, standby.attempt if standby else 0)
+    )
 
 
 def _is_job(resource: Resource, status: Status, job: Job) -> bool:
     made = re.fullmatch(_job_names(resource), job.name) is not None
-    if made and job.spec_hash is not None and status.migration is not None and job.uid == status.migration.uid:
+    if made and job.spec_hash is not None and job.uid in {one.uid for one in (status.migration, status.position) if one}:
         return True
     return _is_controlled(resource, job) or _is_orphan(resource, job, made=made)
 
 
 def _job_names(resource: Resource) -> str:
-    return rf"{re.escape(resource.name)}-migrate-[0-9a-f]+-\d+"
+    return rf"{re.escape(resource.name)}-(migrate|reset)-[0-9a-f]+-\d+"
 
 
 def _is_controlled(resource: Resource, item: Pod | Job) -> bool:
     """Controlled by this resource, or by an earlier one of its name."""
-    return item.owner_kind == CONSUMER_KIND and (item.owner == resource.uid or item.owner_name == resource.name)
+    return item.owner_kind == resource.kind and (item.owner == resource.uid or item.owner_name == resource.name)
 
 
 def _is_orphan(resource: Resource, item: Pod | Job, *, made: bool) -> bool:

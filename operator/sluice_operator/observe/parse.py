@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.names import END_REACHED, GROUP
+from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
+from sluice_operator.names import END_REACHED, GROUP, printable
 from sluice_operator.observe.ownership import own
 from sluice_operator.plan import known_words
 from sluice_operator.resource import policy as bounds
-from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.changes import DesiredSpec, with_version
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.resource.policy import Policy
 from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
-from sluice_operator.state.serialization import TEXT, load_report, load_status
-from sluice_operator.state.status import Exit, Status
+from sluice_operator.state.serialization import TEXT, WORD, load_report, load_status
+from sluice_operator.state.status import Exit, Moved, Status
 from sluice_operator.state.view import View
 from sluice_operator.untrusted.values import EARLIEST, LATEST, NAME, WORDS, Unreadable, moment, named, objects, part, request, text, texts, whole
 
@@ -29,14 +29,17 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt"
-PAUSED = "sluice.dev/paused"
+CONSUMER, POOL, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/pool", "sluice.dev/role", "sluice.dev/attempt"
+PAUSED, RESTART = "sluice.dev/paused", "sluice.dev/restart"
 MANAGED = "app.kubernetes.io/managed-by"
 UNLISTED = "(unlisted)"  # `run.live_read` marks so what no watch shows
-ROLES = {CONSUMER_KIND: "driver", "Pod": "executor", "Job": "migration"}  # by the kind of the controller
+OURS = {CONSUMER_KIND, POOL_KIND}
+ROLES = {CONSUMER_KIND: "driver", "Pod": "executor", "Job": "migration", POOL_KIND: "pool"}  # by the kind of the controller
 DRIVER_NAME = re.compile(r".+-driver-([1-9]\d{0,8})")
+ATTEMPTS = re.compile(r".+-(?:driver|pool)-([1-9]\d{0,8})")
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
-CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
+TABLE_HASH = "sluice.dev/table-hash"
+CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor", "pool": "driver"}
 HELD = 75
 INTERRUPTED = "Interrupted"  # a drain of a driver that has `spec.until`, before it got there
 EXITS = {0: "Completed", 65: "Refused", HELD: "Held", 76: "Fenced"}
@@ -45,7 +48,10 @@ TAKEN = (
     "spec.checkpoints.table: belongs to {}; a table has only one consumer."
     " If spec.stream was edited, edit it back; else delete one of the two, or make this one again with another table"
 )
+SCALE = {"suspend", "replicas", "autoscale"}  # fields that change how much of a consumer runs, and nothing of what it does
 ELSEWHERE = "a KinesisConsumer in another namespace"
+MEMBERS = 256  # that an exit message names
+MORE = "…"  # after them, if some have no room
 FINALIZERS = 16  # that are kept of a pod, to be named
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
@@ -60,8 +66,8 @@ STUCK = {
 }
 
 
-def resource(raw: Json) -> Resource:
-    """Metadata and annotations of a KinesisConsumer."""
+def resource(raw: Json, kind: str = CONSUMER_KIND) -> Resource:
+    """Metadata and annotations of a KinesisConsumer, or of a pool."""
     meta = part(raw, "metadata")
     notes = part(meta, "annotations")
     return Resource(
@@ -74,9 +80,10 @@ def resource(raw: Json) -> Resource:
         finalizers=texts(meta, "finalizers"),
         paused=notes.get(PAUSED, "false") != "false",
         retry=request(notes, "sluice.dev/retry"),
-        restart=request(notes, "sluice.dev/restart"),
+        restart=request(notes, RESTART),
         force=request(notes, "sluice.dev/force"),
         accept_loss=request(notes, "sluice.dev/accept-loss"),
+        kind=kind,
     )
 
 
@@ -94,13 +101,14 @@ def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()
         Unreadable: this operator did not write the stored status. Not for a resource that is being deleted: its pods are found by their owner.
     """
     about = resource(raw)
-    status = _status(raw, about)
+    status = status_of(raw, about)
     wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
     if around.holder is not None and wanted is not None and not problem:
         last = _last_good(wanted.raw, status, about.namespace, around.policy) if status.driver.attempt > 0 else None
         wanted, problem = _without_table(wanted, last), TAKEN.format(_shown(around.holder, about))
-    rests = _rests(part(raw, "spec"))
-    return View(resource=about, wanted=wanted, problem=problem, rests=rests, status=status, observed=own(about, status, observed), now=now)
+    former, stopped = _former(wanted, status, about.namespace, around.policy), rests(part(raw, "spec"))
+    seen = own(about, status, observed)
+    return View(resource=about, asked=wanted, former=former, problem=problem, rests=stopped, status=status, observed=seen, now=now)
 
 
 def _shown(holder: tuple[str, str], about: Resource) -> str:
@@ -109,19 +117,33 @@ def _shown(holder: tuple[str, str], about: Resource) -> str:
 
 
 def _without_table(wanted: DesiredSpec, last: DesiredSpec | None) -> DesiredSpec | None:
-    """What a resource does that may not have the table: nothing is started. One that has begun with another continues with that."""
+    """What a resource does that may not have the table: nothing is started. One that has begun with another continues with that.
+
+    If what is left of the last spec takes no such number of executors, its own stays.
+    """
     if last is None or last.spec.stream == wanted.spec.stream:
         return None
-    raw = {**last.raw, "suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
-    return DesiredSpec(parse(raw), raw)
+    kept = {key: value for key, value in last.raw.items() if key not in SCALE}
+    raw = kept | {"suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
+    raw |= {"autoscale": wanted.raw["autoscale"]} if wanted.spec.autoscale else {}
+    try:
+        return DesiredSpec(parse(raw), raw)
+    except InvalidSpec:
+        raw = last.raw | {"suspend": wanted.spec.suspend}
+        return DesiredSpec(parse(raw), raw)
 
 
-def _rests(spec: Json) -> bool:
+def rests(spec: Json) -> bool:
     """Whether a spec, valid or not, says that nothing shall run."""
     return spec.get("suspend") is True or whole(spec.get("replicas")) == 0
 
 
-def _status(raw: Json, about: Resource) -> Status:
+def status_of(raw: Json, about: Resource) -> Status:
+    """The status as stored.
+
+    Raises:
+        Unreadable: this operator did not write it. Not for a resource that is being deleted.
+    """
     try:
         return load_status(raw.get("status"))
     except Unreadable:
@@ -160,8 +182,20 @@ def _last_good(raw: Json, status: Status, namespace: str, policy: Policy) -> Des
     return last if _scaled(last.raw) == _scaled(raw) or not bounds.problem(last.spec, namespace, policy) else None
 
 
+def _former(asked: DesiredSpec | None, status: Status, namespace: str, policy: Policy) -> DesiredSpec | None:
+    """The spec with the proven version in it. None: there is none, it does not fit the rest, or it is not within the bounds."""
+    if asked is None or status.proven is None or status.proven_spec is None:
+        return None
+    raw = with_version(asked.raw, status.proven_spec)
+    try:
+        former = DesiredSpec(parse(raw), raw)
+    except InvalidSpec:
+        return None
+    return former if former.is_hash(status.proven.hash) and not bounds.problem(former.spec, namespace, policy) else None
+
+
 def _scaled(raw: Json | str) -> Json:
-    return {} if isinstance(raw, str) else {key: value for key, value in raw.items() if key not in {"suspend", "replicas"}}
+    return {} if isinstance(raw, str) else {key: value for key, value in raw.items() if key not in SCALE}
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
@@ -192,7 +226,7 @@ def pod(raw: Json) -> Pod:
         name=named(raw, "name"),
         uid=named(raw, "uid"),
         role=role,
-        attempt=_attempt(meta),
+        attempt=_attempt(meta) if role != "executor" else _attempt_of_executor(labels),
         **controller(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
@@ -200,6 +234,7 @@ def pod(raw: Json) -> Pod:
         forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
         spec_hash=text(notes, SPEC_HASH),
+        table_hash=text(notes, TABLE_HASH),
         target=text(notes, TARGET),
         exit=_exit(raw, ended, result),
         trouble=None if _runs(container) else _trouble(status),
@@ -208,11 +243,42 @@ def pod(raw: Json) -> Pod:
         unlisted=UNLISTED in labels or text(labels, MANAGED) != "sluice",
         rows=whole(result.get("shards")),
         warnings=whole(result.get("warnings")),
+        moved=_moved(result) if result.get("reason") == "Reset" else None,
+        working=_working(result) if role == ROLES[POOL_KIND] else None,
     )
 
 
+def _working(result: Json) -> tuple[str, ...] | None:
+    """The members that an exit message names (docs/pools.md, "The contract of operator and driver").
+
+    None: it does not name all, or there is none. A kernel leaves no message.
+    """
+    found = texts(result, "working")
+    if not result.get("reason") or len(found) > MEMBERS or MORE in found:
+        return None
+    return tuple(printable(name[:NAME]) for name in found)
+
+
+def _moved(result: Json) -> Moved:
+    """What a Job says that it moved (docs/interfaces.md, "Reset Job")."""
+    return Moved(
+        to=_line(result, "to"),
+        digest=_line(result, "digest"),
+        shards=whole(result.get("shards")),
+        records_again=whole(result.get("recordsAgain")),
+        records_passed_over=whole(result.get("recordsPassedOver")),
+        batch=whole(result.get("batch")),
+        warnings=whole(result.get("warnings")),
+    )
+
+
+def _line(result: Json, key: str) -> str | None:
+    found = text(result, key, WORD)
+    return None if found is None else printable(found)
+
+
 def job(raw: Json) -> Job:
-    """A migration Job.
+    """A Job of a migration, or of a move of positions.
 
     Raises:
         Unreadable: it has no name or no uid.
@@ -242,11 +308,19 @@ def consumer(raw: Json) -> str | None:
     return owner["owner_name"] if owner["owner_kind"] == CONSUMER_KIND else text(part(raw, "metadata", "labels"), CONSUMER)
 
 
+def pool(raw: Json) -> str | None:
+    """The name of the KinesisConsumerPool that controls a pod; of one that none controls, such as an executor, what its label says."""
+    owner = controller(part(raw, "metadata"))
+    if owner["owner_kind"] in OURS:
+        return owner["owner_name"] if owner["owner_kind"] == POOL_KIND else None
+    return text(part(raw, "metadata", "labels"), POOL)
+
+
 def controller(meta: Json) -> Json:
     """Uid, kind and name of the controller. A kind of the same name in another API group is another kind."""
     ref: Json = next((ref for ref in objects(meta, "ownerReferences") if ref.get("controller")), {})
     kind, group = text(ref, "kind") or "", (text(ref, "apiVersion") or "").partition("/")[0]
-    kind_of_group = kind if (kind == CONSUMER_KIND) == (group == GROUP) else f"{kind}.{group}"
+    kind_of_group = kind if (kind in OURS) == (group == GROUP) else f"{kind}.{group}"
     return {"owner": text(ref, "uid"), "owner_kind": sys.intern(kind_of_group), "owner_name": text(ref, "name") or ""}
 
 
@@ -261,8 +335,14 @@ def _role(meta: Json) -> str:
 
 def _attempt(meta: Json) -> int:
     """The attempt in the name of a driver; 0 for a name that no operator gives."""
-    found = DRIVER_NAME.fullmatch(text(meta, "name") or "")
+    found = ATTEMPTS.fullmatch(text(meta, "name") or "")
     return int(found[1]) if found else 0
+
+
+def _attempt_of_executor(labels: Json) -> int:
+    """The attempt in its label; 0 without one: an earlier operator created its driver."""
+    found = re.fullmatch(r"[0-9]{1,9}", text(labels, ATTEMPT) or "")
+    return int(found[0]) if found else 0
 
 
 def _container(status: Json, name: str) -> Json:
@@ -325,7 +405,7 @@ def _words(ended: Json | None) -> Json:
         words = {"message": (said.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
     killer = (_code(ended) or 0) - 128
     if killer in SIGNALS and not (isinstance(words, dict) and words.get("reason")):
-        return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is no reason then
+        return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is not a reason then
     return words if isinstance(words, dict) else {"message": said}
 
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from sluice_operator.names import default_table
+from sluice_operator.names import default_table, region_of
 from sluice_operator.observe import parse
 from sluice_operator.state.status import Status
 from sluice_operator.untrusted.values import Unreadable, part, text, whole
@@ -138,7 +138,7 @@ def starts(body: Json, policy: Policy) -> bool:
         return False
     if wanted is None or problem or about.deleting or about.paused or wanted.spec.suspend:
         return False
-    return wanted.spec.replicas > 0 or wanted.spec.migrate_from is not None
+    return wanted.spec.replicas > 0 or wanted.spec.migrate_from is not None or wanted.spec.position is not None
 
 
 def _named(key: ResourceKey, body: Json) -> Named:
@@ -153,11 +153,13 @@ def _named(key: ResourceKey, body: Json) -> Named:
 
 def _reached(body: Json) -> Claim:
     """How far it came with the table that it began with."""
-    driver, migration = part(body, "status", "driver"), part(body, "status", "migration")
-    runs = driver.get("pod") or driver.get("leaving") or migration.get("state") == "Running"
+    driver, migration, position = (part(body, "status", each) for each in ("driver", "migration", "position"))
+    runs = (
+        driver.get("pod") or driver.get("leaving") or part(body, "status", "standby") or "Running" in (migration.get("state"), position.get("state"))
+    )
     if "deletionTimestamp" in part(body, "metadata"):
         return Claim.WORKED if runs else Claim.NAMES
-    if whole(driver.get("generation")) or migration.get("state") == "Complete":
+    if whole(driver.get("generation")) or "Complete" in (migration.get("state"), position.get("state")):
         return Claim.WORKED
     if whole(part(body, "status", "restarts").get("count")) or migration.get("state") == "Failed":
         return Claim.IN_VAIN
@@ -173,7 +175,7 @@ def table(key: ResourceKey, spec: Json) -> TableName:
     """The checkpoint table that a spec names, or the one of the resource's own name."""
     stream = part(spec, "stream")
     name = text(part(spec, "checkpoints"), "table", URL) or default_name(key)
-    return TableName(*_place(text(stream, "dynamodbEndpoint", URL) or "", text(stream, "region") or ""), name)
+    return TableName(*_place(text(stream, "dynamodbEndpoint", URL) or "", text(stream, "region") or region_of(text(stream, "arn", URL) or "")), name)
 
 
 def _place(endpoint: str, region: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
+from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, POOL_KIND
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str, WatchEvent], None]
 
 LOG = logging.getLogger("sluice")
-KINDS = (CONSUMER_KIND, "Pod", "Job")
+KINDS = (CONSUMER_KIND, POOL_KIND, "Pod", "Job")
 SELECTED = {"Pod": {"labelSelector": OURS}, "Job": {"labelSelector": OURS}}  # of resources all: one whose class changes has to be seen
 TOKEN = 65_536  # characters of what asks for the next page
 LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
@@ -42,7 +42,12 @@ GATHER = 0.2  # seconds: what arrives in this time is read at once; waking up co
 MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
+POOLS_WITHIN = 10.0  # seconds: then consumers without a pool begin, though the pools cannot be listed
 NOT_OURS = {403, 404}  # a namespace that may not be listed: it counts as empty until it may be
+TODO = {
+    403: "give the operator's account the right to list and watch them (rbac.create of the chart)",
+    404: "install their CRD: run `kubectl apply --server-side -f crds/`, or set crds.install of the chart",
+}
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
 LIVED = 10.0  # seconds after its first bytes: a watch that ends then is taken up at once
 
@@ -100,6 +105,7 @@ class Watch:
                 why = str(error)
                 if error.status in NOT_OURS:
                     self.listed.set()  # its rights may never come, and others wait
+                    why = f"{why}. To have them, {TODO[error.status]}"
             except (WatchBroken, aiohttp.ClientError, OSError) as error:
                 why = str(error) or type(error).__name__
             except Exception as error:  # noqa: BLE001 - whatever it is, the watch continues
@@ -175,9 +181,10 @@ class Watch:
 
 
 class Watches:
-    """The watches of all kinds and namespaces, as long as the process runs. `listed`: each list of KinesisConsumers was complete once."""
+    """The watches of all kinds and namespaces, as long as the process runs."""
 
-    def __init__(self, api: ApiClient, namespaces: tuple[str, ...], tell: Tell, listed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, api: ApiClient, namespaces: tuple[str, ...], tell: Tell, listed: Callable[[bool], None] = lambda _pools: None) -> None:
+        """`listed`: hears that each list of consumers was complete once, and whether those of pools were; if not, it hears it again."""
         self._api, self._tell, self._listed = api, tell, listed
         self._places = [(kind, namespace) for namespace in namespaces or ("",) for kind in KINDS]
         self.watching: list[Watch] = []
@@ -197,10 +204,19 @@ class Watches:
         self._tasks.append(asyncio.create_task(self._when_listed()))
 
     async def _when_listed(self) -> None:
+        await self._lists(CONSUMER_KIND)
+        try:
+            async with asyncio.timeout(POOLS_WITHIN):
+                await self._lists(POOL_KIND)
+        except TimeoutError:
+            self._listed(False)  # noqa: FBT003 - its only argument
+            await self._lists(POOL_KIND)
+        self._listed(True)  # noqa: FBT003
+
+    async def _lists(self, kind: str) -> None:
         for one in self.watching:
-            if one.kind == CONSUMER_KIND:
+            if one.kind == kind:
                 await one.listed.wait()
-        self._listed()
 
     async def stop(self) -> None:
         """Stop all watches."""

@@ -24,7 +24,7 @@ STUCK_AFTER = 90.0  # seconds in which a watch did not show what a list showed; 
 LATE_AFTER = 15.0
 UNHEARD_AFTER = 120.0  # seconds without an audit that worked
 OURS = "app.kubernetes.io/managed-by=sluice,sluice.dev/consumer"
-SAMPLES = {CONSUMER_KIND: selector(""), "Pod": f"{OURS},sluice.dev/role=driver", "Job": OURS}  # drivers report, so their pods change
+SAMPLES = {CONSUMER_KIND: selector(""), "Pod": f"{OURS},sluice.dev/role in (driver,pool)", "Job": OURS}  # drivers report, so their pods change
 
 
 class Lister(Protocol):

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice_operator.cluster.operator_class import CLASS
-from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.observe.parse import CONSUMER, POOL, ROLE
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import Unreadable, named, objects, part, text
 
@@ -104,7 +104,7 @@ class WatchState:
 def _labels(body: Json) -> tuple[tuple[str, str], ...]:
     """The labels that say to which resource, and to which operator, an object belongs."""
     labels = part(body, "metadata", "labels")
-    return tuple((key, value) for key in (CONSUMER, CLASS) if (value := text(labels, key)) is not None)
+    return tuple((key, value) for key in (CONSUMER, POOL, ROLE, CLASS) if (value := text(labels, key)) is not None)
 
 
 class Lines:

@@ -19,31 +19,44 @@ class Advice:
 
 
 WORDS = 880  # characters of a message before the advice: a condition may have 1024
+CUT = "…"
 RETRY = "then run `kubectl sluice retry NAME`, or set a new value of the annotation sluice.dev/retry"
 SPEC = "Correct what is named above and apply the spec. To retry without a change, run `kubectl sluice restart NAME`"
 LOGS = "Run `kubectl sluice logs NAME` to see what the driver does"
-IMAGE = "Correct spec.pipeline.image, or give the nodes access to the image"
+IMAGE = "Correct spec.pipeline.image and run `kubectl apply`, or give the nodes access to the image"
+LEASE = "If this persists, run `sluice show --table TABLE --region REGION` to see who holds the lease"
 
 FAILURES: dict[str, Advice] = {
-    "SpecInvalid": Advice("keeps the last good spec in force; starts nothing if there is none", "Correct the field named above"),
+    "SpecInvalid": Advice(
+        "keeps the last good spec in force; starts nothing if there is none", "Correct the field named above, and run `kubectl apply`"
+    ),
     "ReconcileFailed": Advice(
         "retries every minute, and changes nothing; a deletion still works",
         "Correct the field named above. If no field is named, open an issue with the archive of `kubectl sluice report NAME`",
     ),
     "ApiRefused": Advice(
         "repeats the call every 30 s",
-        "Fix what the API server names: grant the permission, raise the quota, free the name, or adjust the admission policy",
+        "Grant the permission, raise the quota, free the name, or adjust the admission policy. Run `kubectl sluice events NAME` to see each answer",
     ),
-    "SourceActive": Advice("starts nothing; retries with backoff", "Stop the consumer that still writes to the source table"),
+    "SourceActive": Advice(
+        "starts nothing; retries with backoff",
+        "Stop the old consumer; Sluice retries automatically. Run `kubectl sluice logs NAME --role migration` to see which rows change",
+    ),
     "MigrationFailed": Advice("starts nothing and waits", f"Repair what is named above, {RETRY}"),
     "MigrationLost": Advice("retries with backoff"),
     "ImagePullBackOff": Advice("waits; the kubelet retries", IMAGE),
     "InvalidImageName": Advice("waits", IMAGE),
-    "CreateContainerConfigError": Advice("waits; the kubelet retries", "Create the Secret or ConfigMap named above, or correct the pod template"),
-    "CreateContainerError": Advice("waits; the kubelet retries", "Correct the pod template"),
-    "RunContainerError": Advice("waits; the kubelet retries", "Correct the pod template or the image"),
-    "CrashLoopBackOff": Advice("waits; the kubelet starts the init container again", "Correct the init container in the pod template"),
-    "Unschedulable": Advice("waits", "Add nodes, or lower the requests in spec.driver.resources and spec.executor.resources"),
+    "CreateContainerConfigError": Advice(
+        "waits; the kubelet retries", "Create the Secret or ConfigMap named above, or correct the pod template and run `kubectl apply`"
+    ),
+    "CreateContainerError": Advice("waits; the kubelet retries", "Correct the pod template, and run `kubectl apply`"),
+    "RunContainerError": Advice("waits; the kubelet retries", "Correct the pod template or the image, and run `kubectl apply`"),
+    "CrashLoopBackOff": Advice(
+        "waits; the kubelet starts the init container again", "Correct the init container in the pod template, and run `kubectl apply`"
+    ),
+    "Unschedulable": Advice(
+        "waits", "Run `kubectl sluice events NAME`, then add nodes or lower the requests in spec.driver.resources and spec.executor.resources"
+    ),
     "ExecutorsPending": Advice(
         "waits; Spark asks for executors again", "Run `kubectl sluice logs NAME` to see why Spark gets none: a quota, an admission policy", late=True
     ),
@@ -67,26 +80,51 @@ FAILURES: dict[str, Advice] = {
     "ExecutorsLeaving": Advice(
         "waits: executors of the last driver may still work", "If their node will not come back, run `kubectl delete node NODE`"
     ),
+    "StandbyWithoutRoom": Advice(
+        "makes this rollout as Recreate",
+        "Run `kubectl describe quota` and `kubectl describe nodes`, then make room for two drivers, or set spec.rollout.strategy",
+    ),
+    "StandbyNotReady": Advice(
+        "makes this rollout as Recreate; with spec.rollout.standby Always, replaces the standby after a pause",
+        "Run `kubectl sluice logs NAME` to see what its start waits for, or raise spec.rollout.readySeconds",
+    ),
+    "StandbyAwaited": Advice("creates a standby when what is named above is over; the driver continues"),
+    "StandbySilent": Advice(
+        "replaces the standby if that lasts for spec.rollout.readySeconds; the driver continues",
+        "Run `kubectl sluice logs NAME --pod POD` for the pod named above: it may have lost its node, its network or its credentials",
+    ),
+    "RolledBack": Advice(
+        "runs the proven version, and tries this one again only if the spec or sluice.dev/restart changes",
+        "Correct the version and run `kubectl apply`. To try it again as it is, run `kubectl sluice restart NAME`",
+    ),
     "ReportStale": Advice("waits: a driver that is silent may still work", "Run `kubectl sluice logs NAME`; if the driver hangs, delete its pod"),
     "WaitingOutLease": Advice("waits: the previous driver was killed and did not release its lease"),
-    "LeaseHeld": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
-    "NotNow": Advice("starts the next attempt with backoff, and counts no failure", "`process` raised NotNow; check the sink it writes to"),
+    "LeaseHeld": Advice("retries with backoff, and counts no failure", LEASE),
+    "NotNow": Advice(
+        "starts the next attempt with backoff, and counts no failure",
+        "Run `kubectl sluice logs NAME` to see why `process` raised NotNow, and check its sink",
+    ),
     "Interrupted": Advice("starts the next attempt, which continues: the driver was stopped before it reached spec.until"),
-    "Held": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
-    "Fenced": Advice("retries with backoff, and counts no failure", "If this repeats, find out who else uses the checkpoint table"),
+    "Held": Advice("retries with backoff, and counts no failure", LEASE),
+    "Fenced": Advice("retries with backoff, and counts no failure", LEASE),
     "Refused": Advice("retries with backoff, up to spec.restart.maxBackoffSeconds", SPEC),
+    "AccessDenied": Advice(
+        "retries with backoff, up to spec.restart.maxBackoffSeconds",
+        "Correct the policy that is named above, then run `kubectl sluice restart NAME`",
+    ),
     "StreamNotFound": Advice(
         "retries with backoff",
-        "Create the stream. If its name or region is wrong here, delete this resource and create it again: both fields are immutable",
+        "Create the stream. If its name, region or ARN is wrong, run `kubectl delete kc NAME` and apply it again: they are immutable",
     ),
     "DataLost": Advice(
-        "retries with backoff, and reads nothing", "Decide whether the records named above may be lost, then do what the message says"
+        "retries with backoff, and reads nothing",
+        "If these records may be lost, run `kubectl annotate kc NAME sluice.dev/accept-loss=BATCH` with the batch above",
     ),
     "TooMuchPoison": Advice(
         "retries with backoff, and excludes no more than spec.onError.maxExcludedPerHour",
         "Run `kubectl sluice dead-letters list NAME` to see what is wrong with the records, or raise the limit",
     ),
-    "OOMKilled": Advice("starts the next attempt with backoff", "Raise the memory in spec.driver.resources"),
+    "OOMKilled": Advice("starts the next attempt with backoff", "Raise the memory in spec.driver.resources, and run `kubectl apply`"),
     "Failed": Advice("starts the next attempt with backoff", "Run `kubectl sluice logs NAME` and look for the error named above"),
     "Completed": Advice(
         "starts the next attempt with backoff: the operator had not asked the driver to stop",
@@ -96,18 +134,80 @@ FAILURES: dict[str, Advice] = {
     "Evicted": Advice("starts the next attempt, and counts no failure"),
     "DriverLost": Advice("starts the next attempt, and counts no failure"),
     "Forced": Advice("removes the pod and its executors without waiting, and starts the next attempt, which watches the lease first"),
-    "DataLossSuspected": Advice(
-        "continues, and keeps the condition", "Check which records are missing from your sink at the position or time named above"
+    "StartIgnored": Advice(
+        "continues at the consumer's positions; the condition disappears when spec.start is as it was",
+        "To read records again, set spec.position (docs/how-to/read-again.md); else set spec.start back and run `kubectl apply`",
     ),
-    "SourceMoved": Advice("continues, and keeps the condition", "Stop the old consumer: it reads the same records again"),
+    "Resetting": Advice(
+        "drains the driver, and starts none before the Job has moved the positions",
+        "Run `kubectl sluice logs NAME --role migration` to see what it waits for; to give the move up, remove spec.position",
+        late=True,
+    ),
+    "ResetLost": Advice("retries the Job with backoff, and starts no driver before its end"),
+    "ResetFailing": Advice(
+        "retries the Job with backoff, three times at most; then the driver starts",
+        "Run `kubectl sluice logs NAME --role migration` and look for the error named above",
+    ),
+    "PositionRefused": Advice(
+        "continues at the consumer's positions; the condition disappears with another spec.position, or without one",
+        "Correct spec.position and run `kubectl apply`, or repair what is named and run `kubectl sluice retry NAME`; else remove spec.position",
+    ),
+    "DataLossSuspected": Advice(
+        "continues, and keeps the condition",
+        "Run `kubectl sluice shards NAME`, and check which records are missing from your sink at the position or time named above",
+    ),
+    "SourceMoved": Advice(
+        "continues, and keeps the condition",
+        "Stop the old consumer, which reads the same records. Run `kubectl sluice migrate --plan consumer.yaml` to see which rows change",
+    ),
     "PoisonExcluded": Advice("continues, and keeps the condition", "Run `kubectl sluice dead-letters list NAME`: these records are in no batch"),
     "Isolating": Advice("waits: the driver searches for the record on which `process` raises", LOGS, late=True),
     "OutageLasts": Advice(
         "retries the batch, and leaves nothing out",
         "Run `kubectl sluice logs NAME` and repair what it names. If nothing is down, deploy a `process` that raises ValueError for such a record",
     ),
+    "HotShard": Advice(
+        "adds no executors, because one task reads a shard",
+        "Use more partition keys, or split the shard. If `process` repartitions its batch, set spec.autoscale.cap to None and run `kubectl apply`",
+    ),
+    "NoGain": Advice(
+        "returns to the former number of executors, and tries more again after an hour",
+        "Run `kubectl sluice logs NAME` to see what a batch waits for: its sink, a shuffle, a service",
+    ),
+    "NotBusy": Advice(
+        "adds no executors, because these have time left",
+        "Raise spec.batch.maxRecordsPerShard or maxBytesPerShard, or lower intervalSeconds, and run `kubectl apply`",
+    ),
+    "AtMaximum": Advice("adds no executors", "Raise spec.autoscale.max and run `kubectl apply`, or make `process` faster"),
+    "AtActiveShards": Advice(
+        "adds no executors, because one task reads a shard",
+        "Add shards to the stream. If `process` repartitions its batch, set spec.autoscale.cap to None and run `kubectl apply`",
+    ),
+    "ExecutorsOverdue": Advice(
+        "asks for no more executors, and uses those that run; when these are enough, gives the others up",
+        "Run `kubectl sluice events NAME`, and `kubectl sluice logs NAME` for a quota. Then make room, or lower spec.autoscale.max",
+    ),
+    "NoFigures": Advice(
+        "keeps the number of executors",
+        "Update spec.pipeline.image to the operator's version, or remove spec.autoscale and set replicas; then run `kubectl apply`",
+    ),
+    "PoolMissing": Advice(
+        "starts nothing; the positions stay", "Create the pool, correct spec.pool, or remove it to run a driver of its own; then run `kubectl apply`"
+    ),
+    "PoolFull": Advice("starts nothing; the other members continue", "Name another pool in spec.pool, and run `kubectl apply`"),
+    "PoolSuspended": Advice("starts nothing until the pool does", "Set spec.suspend and spec.replicas of the pool, and run `kubectl apply`"),
+    "PoolNotReady": Advice("waits for the pool's pod", "Run `kubectl describe kcp` to see what keeps the pool from starting", late=True),
+    "PoolFailing": Advice(
+        "starts the pool's pod again with backoff",
+        """Move one of them: run `kubectl patch kc MEMBER --type merge -p '{"spec":{"pool":"OTHER"}}'` with the name of another pool""",
+    ),
+    "OutOfPool": Advice(
+        "runs it in a driver of its own, until its spec or sluice.dev/restart changes",
+        "Correct its `process` or its memory; then run `kubectl sluice restart NAME` to return it to the pool",
+    ),
     "RetentionNear": Advice(
-        "continues; the condition disappears when it is over", "Raise the stream's retention or spec.replicas before unread records expire"
+        "continues; the condition disappears when it is over",
+        "Run `aws kinesis increase-stream-retention-period --stream-name STREAM --retention-period-hours 168`, or raise spec.replicas",
     ),
 }
 OTHERS = Advice("retries with backoff", SPEC)
@@ -121,5 +221,5 @@ def advised(reason: str, message: str, name: str = "NAME", *, stalled: bool = Fa
     if not do or do in message or (advice.late and not stalled):
         return message
     words = message[:WORDS].rstrip(" .")
-    end = "" if words.endswith(("?", "!")) else "."
+    end = CUT if len(message) > WORDS else "" if words.endswith(("?", "!")) else "."
     return f"{words}{end} {do}." if words else f"{do}."

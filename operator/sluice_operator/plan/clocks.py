@@ -6,12 +6,12 @@ A time until which the operator waits is cut to the longest wait from now, and w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice_operator.state.status import MigrationStatus, Status, StreamStatus
+    from sluice_operator.state.status import MigrationStatus, PositionStatus, StandbyStatus, Status, StreamStatus, TrialStatus
     from sluice_operator.state.view import View
 
 
@@ -26,16 +26,35 @@ def note_clock(view: View) -> Status:
     return replace(
         status,
         restarts=replace(status.restarts, next_at=earlier(status.restarts.next_at, latest)),
-        migration=_migration(status.migration, view.now, latest),
+        migration=_try(status.migration, view.now, latest),
+        position=_move(status.position, view.now, latest),
+        standby=_standby(status.standby, view.now, latest),
+        trial=_trial(status.trial, view.now),
         driver=replace(status.driver, started_at=earlier(status.driver.started_at, view.now)),
         stream=_stream(status.stream, view.now),
     )
 
 
-def _migration(migration: MigrationStatus | None, now: datetime, latest: datetime) -> MigrationStatus | None:
-    if migration is None:
+Try = TypeVar("Try", "MigrationStatus", "PositionStatus")
+
+
+def _try(one: Try | None, now: datetime, latest: datetime) -> Try | None:
+    if one is None:
         return None
-    return replace(migration, next_at=earlier(migration.next_at, latest), podless_since=earlier(migration.podless_since, now))
+    return replace(one, next_at=earlier(one.next_at, latest), podless_since=earlier(one.podless_since, now))
+
+
+def _move(one: PositionStatus | None, now: datetime, latest: datetime) -> PositionStatus | None:
+    tried = _try(one, now, latest)
+    return None if tried is None else replace(tried, since=earlier(tried.since, now))
+
+
+def _standby(one: StandbyStatus | None, now: datetime, latest: datetime) -> StandbyStatus | None:
+    return None if one is None else replace(one, since=min(one.since, now), next_at=earlier(one.next_at, latest))
+
+
+def _trial(one: TrialStatus | None, now: datetime) -> TrialStatus | None:
+    return None if one is None else replace(one, since=min(one.since, now), working_since=earlier(one.working_since, now))
 
 
 def _stream(stream: StreamStatus | None, now: datetime) -> StreamStatus | None:

@@ -1,17 +1,24 @@
 """Conditions and phase, computed from the step that was decided. No action is decided here.
 
-Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, DataLossSuspected, SourceMoved, PoisonExcluded,
-RetentionNear, Isolating and OutageLasts are present only while true; kstatus expects that of the first two.
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, StartIgnored, PositionRefused, RolledBack, OutOfPool,
+DataLossSuspected, SourceMoved, PoisonExcluded, ScalingLimited, RetentionNear, Isolating and OutageLasts are present only while true; kstatus
+expects that of the first two. StandbyReady is present while there is something to say of a standby.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import clock, printable
+from sluice_operator.plan import position
 from sluice_operator.plan.advice import advised
-from sluice_operator.state.status import Condition, MigrationState, Phase
+from sluice_operator.plan.condition_value import ConditionValue
+from sluice_operator.plan.driver_succession import belated
+from sluice_operator.plan.scaling import LIMITS
+from sluice_operator.plan.standby_condition import standby_ready
+from sluice_operator.resource.changes import start_position
+from sluice_operator.state.status import Condition, MigrationState, Phase, PositionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,20 +26,11 @@ if TYPE_CHECKING:
     from sluice_operator.state.status import MigrationStatus, Status
     from sluice_operator.state.view import Step, View
 
-FAILING = "ReconcileFailed"
+FAILING, ROLLED_BACK, OUT_OF_POOL = "ReconcileFailed", "RolledBack", "OutOfPool"
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "SourceMoved", "PoisonExcluded")
 PASSING = ("RetentionNear", "Isolating", "OutageLasts")  # warnings that end when their cause ends
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionValue:
-    """Status (True, False or Unknown), reason and message of a condition."""
-
-    status: str
-    reason: str
-    message: str = ""
 
 
 def judge(view: View, step: Step) -> Status:
@@ -41,7 +39,7 @@ def judge(view: View, step: Step) -> Status:
     after = view.with_status(status)
     found = ((kind, verdict(after, step)) for kind, verdict in VERDICTS)
     conditions = tuple(_stamped(after, kind, verdict) for kind, verdict in found if verdict is not None)
-    good = view.wanted.raw if view.wanted and not view.problem else status.last_good_spec
+    good = view.asked.raw if view.asked and not view.problem else status.last_good_spec
     return replace(
         status,
         phase=step.phase,
@@ -86,7 +84,10 @@ def stalled(view: View, step: Step) -> ConditionValue | None:
         return ConditionValue("True", FAILING, _why_failing(view))
     if step.stalled:
         return ConditionValue("True", step.reason, advised(step.reason, step.message, view.resource.name, stalled=True))
-    return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem, view.resource.name)) if view.problem else None
+    if view.problem:
+        return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem, view.resource.name))
+    back = None if view.stopped else rolled_back(view, step)
+    return replace(back, reason=ROLLED_BACK) if back else None
 
 
 def _why_failing(view: View) -> str:
@@ -114,6 +115,8 @@ def _taken_over(migration: MigrationStatus) -> str:
 def draining(view: View, step: Step) -> ConditionValue:
     """A driver or executors end their work before they are deleted. In a restart it stays True until the next driver is seen."""
     pod, left = view.driver_pod, view.driver.leaving
+    if (gone := view.leaving_pod) is not None and (late := belated(view, (gone,))) is not None:
+        return ConditionValue("True", late.reason, advised(late.reason, late.message, view.resource.name, stalled=True))
     if left is not None and (view.leaving_pod is not None or step.reason == left.why):
         return ConditionValue("True", left.why, f"{left.pod} drains")
     if pod is not None and (view.driver.stopping or (pod.deleting and pod.exit is None)):
@@ -144,13 +147,58 @@ def driver_healthy(view: View, step: Step) -> ConditionValue:
     return ConditionValue("Unknown", "Starting" if view.driver.pod else "NoDriver")
 
 
+def start_ignored(view: View, _step: Step) -> ConditionValue | None:
+    """`spec.start` was edited after the consumer had positions."""
+    given = view.status.start
+    if given is None or view.wanted is None or not view.has_positions:
+        return None
+    text = f"spec.start was edited from {given} to {start_position(view.wanted.raw)}, which moves nothing: the consumer continues at its positions"
+    return ConditionValue("True", "Edited", advised("StartIgnored", text, view.resource.name))
+
+
+def position_refused(view: View, _step: Step) -> ConditionValue | None:
+    """The move that `spec.position` asks for was refused, and the consumer reads on where it was."""
+    found = view.status.position
+    if found is None or found.state is not PositionState.REFUSED or not position.is_present(view):
+        return None
+    text = f"the move {found.id} {'did not come to its end' if position.LEFT in found.message else 'was not made'}: {found.message}"
+    return ConditionValue("True", "Refused", advised("PositionRefused", text, view.resource.name))
+
+
+def rolled_back(view: View, _step: Step) -> ConditionValue | None:
+    """The version that the spec names failed on trial, and the proven one runs instead."""
+    one, proven = view.rolled_back, view.status.proven
+    if one is None or proven is None:
+        return None
+    since = ", which works" if one.passed else ""
+    text = f"version {one.hash} failed on trial: {one.message.rstrip(' .')}; rolled back to version {proven.hash}{since}"
+    return ConditionValue("True", one.reason, advised(ROLLED_BACK, text, view.resource.name))
+
+
+def out_of_pool(view: View, _step: Step) -> ConditionValue | None:
+    """Present while the consumer runs in a driver of its own, because it ended the process of its pool too often."""
+    out = view.seating.out
+    if out is None:
+        return None
+    text = f"the last {out.deaths} ends of the pool {view.seating.out_of} named this consumer; since {out.since:%Y-%m-%dT%H:%M:%SZ} it is out of it"
+    return ConditionValue("True", "DriverDeaths", advised(OUT_OF_POOL, text, view.resource.name))
+
+
+def scaling_limited(view: View, _step: Step) -> ConditionValue | None:
+    """`spec.autoscale` cannot help: more executors would not change that the consumer is behind, are not allowed, or do not come. Or nobody knows."""
+    found = view.status.autoscale
+    if found is None or found.reason not in LIMITS:
+        return None
+    return ConditionValue("True", found.reason, advised(found.reason, found.message, view.resource.name))
+
+
 def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     """A driver's warning stays until the resource is deleted, so that it is seen."""
 
     def verdict(view: View, _step: Step) -> ConditionValue | None:
         said, before = _said(view, kind), view.status.condition(kind)
         if said:
-            return ConditionValue("True", "Reported", said)
+            return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
         return ConditionValue("True", before.reason, before.message) if before else None
 
     return verdict
@@ -167,7 +215,7 @@ def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
             return None
         said, before = _said(view, kind), view.status.condition(kind)
         if said:
-            return ConditionValue("True", "Reported", said)
+            return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
         reporting = view.driver_pod is not None and view.driver_pod.report is not None
         return ConditionValue("True", before.reason, before.message) if before and not reporting else None
 
@@ -188,6 +236,12 @@ VERDICTS: tuple[tuple[str, Callable[[View, Step], ConditionValue | None]], ...] 
     ("Draining", draining),
     ("SpecValid", spec_valid),
     ("DriverHealthy", driver_healthy),
+    ("StartIgnored", start_ignored),
+    ("PositionRefused", position_refused),
+    ("StandbyReady", standby_ready),
+    (ROLLED_BACK, rolled_back),
+    (OUT_OF_POOL, out_of_pool),
+    ("ScalingLimited", scaling_limited),
     *((kind, warned(kind)) for kind in WARNINGS),
     *((kind, passing(kind)) for kind in PASSING),
 )

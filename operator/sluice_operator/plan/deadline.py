@@ -1,7 +1,7 @@
 """The progress deadline: what is under way for too long is Stalled, as a Deployment's ProgressDeadlineExceeded. Pure.
 
 Only the conditions change; the actions continue. Time counts from the latest of three moments: the resource was last as its spec asks, the spec was
-changed, or the migration ended.
+changed, or the migration or a move of positions ended.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.state.status import MigrationState
+from sluice_operator.state.status import MigrationState, PositionState
 from sluice_operator.state.view import NEVER
 
 if TYPE_CHECKING:
@@ -37,7 +37,18 @@ def limited(before: Status, view: View, step: Step) -> Step:
     return replace(step, since=since, progressing=False, stalled=True, message=text)
 
 
+def is_over(view: View) -> bool:
+    """Whether what is under way has been so for longer than the deadline, by the stored status. A new spec has the whole deadline."""
+    since, seen = view.status.progressing_since, view.status.observed_generation == view.resource.generation
+    return since is not None and seen and view.now >= since + view.deadline
+
+
 def _since(before: Status, view: View) -> datetime:
     edited = before.observed_generation != view.resource.generation
     migrated = view.migrated and (before.migration is None or before.migration.state is not MigrationState.COMPLETE)
-    return view.now if before.progressing_since is None or edited or migrated else min(before.progressing_since, view.now)
+    moved = _is_moved(view.status) and not _is_moved(before)
+    return view.now if before.progressing_since is None or edited or migrated or moved else min(before.progressing_since, view.now)
+
+
+def _is_moved(status: Status) -> bool:
+    return status.position is not None and status.position.state in {PositionState.COMPLETE, PositionState.REFUSED}

@@ -15,7 +15,7 @@ from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.plan.record import DISRUPTIONS, FORCED
 from sluice_operator.plan.running import UNHEARD
 from sluice_operator.state.actions import Action, CreateDriver, DeletePod
-from sluice_operator.state.status import DriverStatus, Exit, Leaving, Phase, RestartStatus
+from sluice_operator.state.status import DriverStatus, Exit, Leaving, Phase, RestartStatus, StandbyStatus
 from sluice_operator.state.view import Step, View, progress
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Pod
 
 LATE = timedelta(seconds=30)
+FOLLOWS = "StandbyFollows"
 OVERDUE, HELD = "DriverOverdue", "PodHeld"
 LATER = {OVERDUE, HELD}
 MAX_ATTEMPT = 999_999_999  # a name has room for nine digits; then from 1 again, when nothing of the last one is left
@@ -31,7 +32,7 @@ MAX_ATTEMPT = 999_999_999  # a name has room for nine digits; then from 1 again,
 
 def clear_strays(view: View) -> Step | None:
     """Drivers that the status does not name: another leader's or an earlier epoch's. Those of this resource are deleted, others waited for."""
-    strays = [pod for pod in view.observed.drivers if not view.names(pod) and pod != view.leaving_pod]
+    strays = [pod for pod in view.observed.drivers if not view.names(pod) and pod not in (view.leaving_pod, view.standby_pod)]
     if not strays:
         return None
     return replace(leaving(view, strays, "StrayDriver"), actions=ends(view, strays))
@@ -40,12 +41,33 @@ def clear_strays(view: View) -> Step | None:
 def await_leaving(view: View) -> Step | None:
     """The status names the next driver, and the previous one still exists: wait for it. If the spec changes again, the next driver gets that."""
     pod, left = view.leaving_pod, view.driver.leaving
-    if pod is None or left is None:
+    if pod is None or left is None or _is_followed(view, pod):
         return None
     step = replace(leaving(view, (pod,), left.why), actions=ends(view, (pod,)))
     if view.wanted is None or view.wanted.spec.suspend or not view.wanted.spec.replicas:
         return step
-    return _restarting(view, replace(step, driver=replace(renewed(view), leaving=left) if view.outdated else None))
+    return _restarting(view, replace(step, driver=replace(renewed(view), leaving=left) if view.outdated and view.driver_pod is None else None))
+
+
+def _is_followed(view: View, pod: Pod) -> bool:
+    """Whether nothing waits for the previous driver, which may hang on a lost node: the next one stood by, and has the lease, or ends, or stops."""
+    after = view.driver_pod
+    if after is None:
+        return False
+    has_lease = after.report is not None and after.report.generation is not None
+    return view.stopped or after.exit is not None or after.deleting or (has_lease and pod.deleting and view.outdated is None)
+
+
+def hand_over(view: View, one: StandbyStatus) -> Step | None:
+    """The standby is ready, or has the lease: it is the driver from now on, and the former one ends its work. It takes a lease that is released."""
+    pod = view.driver_pod
+    if pod is None:
+        return None
+    left = Leaving(attempt=view.driver.attempt, pod=pod.name, uid=pod.uid, why=view.outdated or FOLLOWS)
+    driver = replace(view.promoted(one), leaving=left)
+    step = progress(Phase.STARTING, left.why, "", *ends(view, (pod,)))
+    step = _restarting(view.with_status(replace(view.status, driver=driver)), step)
+    return replace(step, driver=driver, forget_standby=True)
 
 
 def redeploy(view: View) -> Step | None:
@@ -90,7 +112,7 @@ def confirm(view: View) -> Step | None:
     """The status names a driver that was not seen: create it. If the spec has changed since, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
-    if view.outdated == "SpecChanged" or view.driver.pod != f"{view.resource.name}-driver-{view.driver.attempt}":
+    if view.outdated == "SpecChanged" or view.driver.pod != view.resource.driver_name(view.driver.attempt):
         return make(following(view))  # the name of another spec, or one that no operator gives
     driver = renewed(view)
     return _restarting(view, make(replace(driver, forced=driver.forced or _given_up(view))))
@@ -113,14 +135,16 @@ def start(view: View) -> Step | None:
 
 def following(view: View) -> DriverStatus:
     """The next attempt, under a name of its own."""
-    attempt = view.driver.attempt + 1 if 0 <= view.driver.attempt < MAX_ATTEMPT else 1
+    last = max(view.driver.attempt, view.status.attempts or 0)
+    attempt = last + 1 if 0 <= last < MAX_ATTEMPT else 1
     return DriverStatus(
         attempt=attempt,
-        pod=f"{view.resource.name}-driver-{attempt}",
+        pod=view.resource.driver_name(attempt),
         spec_hash=view.wanted.driver_hash if view.wanted else None,
         restart=view.restart,
         forced=_given_up(view),
         generation=view.driver.generation,
+        host=view.driver.host,  # its executors are waited for
     )
 
 
@@ -140,7 +164,8 @@ def _restarting(view: View, step: Step) -> Step:
     left = view.driver.leaving
     if left is None or step.reason in LATER:
         return step
-    return replace(step, phase=Phase.STARTING, reason=left.why, message=f"{left.pod} finishes its work, then the next driver starts")
+    then = f"{view.driver.pod} continues" if view.driver.uid else "the next driver starts"
+    return replace(step, phase=Phase.STARTING, reason=left.why, message=f"{left.pod} finishes its work, then {then}")
 
 
 def drain(view: View, pod: Pod, why: str) -> Step:
@@ -151,15 +176,32 @@ def drain(view: View, pod: Pod, why: str) -> Step:
     return replace(step, driver=replace(view.driver, stopping=why))
 
 
+def stop_driver(view: View, why: str) -> Step | None:
+    """Drain the driver, and wait for every pod of it. None when none is left that runs, and the status names none."""
+    if (pod := view.driver_pod) is not None:
+        step = drain(view, pod, why)
+        return replace(step, actions=(*ends(view, (view.standby_pod,)), *step.actions)) if view.standby_pod else step
+    if view.observed.drivers or view.observed.executors:
+        step = leaving(view, (*view.observed.drivers, *view.observed.executors), why)
+        return replace(step, actions=ends(view, view.observed.drivers))
+    if view.driver.pod is not None:  # named in the status, never created
+        return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None, leaving=None), wake=view.now)
+    return None
+
+
 def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
     """Wait for pods that are being deleted. If one is overdue, the message says how to give it up: only the user may decide that it is dead."""
-    late = next((pod for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
-    if late is not None:
-        return overdue(view, late)
+    if (late := belated(view, pods)) is not None:
+        return late
     due = [pod.gone_by + LATE for pod in pods if pod.gone_by]
     names = ", ".join(pod.name for pod in pods[:3])
     step = progress(Phase.DRAINING, why, f"waiting until {names} is gone")
     return replace(step, wake=min(due, default=None), due=max(due, default=None))
+
+
+def belated(view: View, pods: Sequence[Pod]) -> Step | None:
+    """How the first of these that should be gone is given up. None: none of them is overdue."""
+    return next((overdue(view, pod) for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
 
 
 def overdue(view: View, pod: Pod) -> Step:

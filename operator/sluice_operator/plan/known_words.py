@@ -17,9 +17,9 @@ from sluice_operator.untrusted.values import WORDS as LONGEST
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 OF_PROGRAMS = frozenset({
-    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "DriverKilled", "Failed", "Fenced", "Held", "Interrupted",
-    "JobsNotDone", "LeaseHeld", "LostRace", "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable",
-    "SourceActive", "StartOverdue", "StreamNotFound", "TooMuchPoison",
+    "AccessDenied", "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "DriverKilled", "Failed", "Fenced", "Held",
+    "Interrupted", "JobsNotDone", "LeaseHeld", "LeaseLost", "LostRace", "NotNow", "ProcessExited", "ProtocolViolation", "Refused",
+    "ServiceUnavailable", "SourceActive", "SparkGone", "StartOverdue", "StreamNotFound", "TooMuchPoison",
 })  # fmt: skip
 """The reasons that drivers and migrations of Sluice give; a pipeline may give others."""
 CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled", END_REACHED}
@@ -35,6 +35,7 @@ STEPS = {
     "Consuming",
     "CaughtUp",
     "NoDriver",
+    "StandbyFollows",
 }
 RESERVED = (frozenset(FAILURES) | {str(reason) for reason in Reason} | STEPS | CAUSES) - OF_PROGRAMS
 

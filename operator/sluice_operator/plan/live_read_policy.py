@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.plan.write_policy import urgent
+from sluice_operator.plan.write_policy import number, urgent
 from sluice_operator.state.status import Phase
 
 if TYPE_CHECKING:
@@ -34,9 +34,15 @@ def max_age(phase: Phase, resources: int) -> timedelta:
 
 def needs_live_read(view: View, intent: Plan) -> bool:
     """Whether a plan that was made from the cache has to be made again from a live read."""
-    if any(pod.unlisted for pod in view.observed.drivers):  # no watch says when it is gone
+    if any(pod.unlisted for pod in view.observed.drivers) or _may_have_left(view):  # no watch says when it is gone
         return True
     return _falls_silent(view.status, intent.status) or not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
+
+
+def _may_have_left(view: View) -> bool:
+    """Whether executors that no watch shows are more than work, as the driver reports."""
+    pod, there = view.driver_pod, view.own_executors
+    return pod is not None and pod.report is not None and pod.report.executors < len(there) and any(one.unlisted for one in there)
 
 
 def _falls_silent(old: Status, new: Status) -> bool:
@@ -52,7 +58,9 @@ def _only_figures(old: Status, intent: Plan) -> bool:
 def _without_figures(old: Status, new: Status) -> Status:
     """The new status, with the old values of all that a report moves."""
     since = old.progressing_since
-    return replace(new, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas, progressing_since=since)
+    new = replace(new, stream=old.stream, versions=old.versions, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
+    new = replace(new, progressing_since=since)
+    return replace(new, autoscale=old.autoscale) if number(old) == number(new) else new
 
 
 def _only_driver_progress(view: View, intent: Plan) -> bool:

@@ -11,15 +11,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import END_REACHED, lasting
-from sluice_operator.plan import migration
+from sluice_operator.plan import autoscale, migration, position
 from sluice_operator.plan.clocks import note_clock
-from sluice_operator.state.status import Exit, RestartStatus, Status, StreamStatus
+from sluice_operator.plan.standby_terms import STAND, may_follow
+from sluice_operator.resource.changes import start_position
+from sluice_operator.state.status import Exit, RestartStatus, StandbyState, Status, StreamStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.state.objects import Pod, Report
-    from sluice_operator.state.status import DriverStatus
+    from sluice_operator.state.status import DriverStatus, StandbyStatus
     from sluice_operator.state.view import View
 
 LOST = "DriverLost"
@@ -43,25 +45,60 @@ def note_driver(view: View) -> Status:
     if driver.pod is None:
         return view.status
     if pod is not None:
-        return replace(view.status, driver=_seen(driver, pod, view.now))
+        seen = _seen(driver, pod, view.now)
+        return replace(view.status, driver=replace(seen, leaving=driver.leaving) if view.leaving_pod else seen)
     if driver.uid is None or driver.exit is not None:
         return view.status
     reason = FORCED if view.resource.force == driver.uid else LOST
-    gone = Exit(reason=reason, message="the pod was deleted before its exit could be read", at=view.now)
+    what = "the pod" if driver.host is None else f"{driver.host}, the pod of the pool,"
+    gone = Exit(reason=reason, message=f"{what} was deleted before its exit could be read", at=view.now)
     return replace(view.status, driver=replace(driver, exit=view.observed.exits.get(driver.uid, gone)))
 
 
 def _seen(driver: DriverStatus, pod: Pod, now: datetime) -> DriverStatus:
     generation = pod.report.generation if pod.report else None
+    started = pod.started_at if pod.started_at and pod.started_at <= now else driver.started_at or (now if pod.started_at else None)
     return replace(
         driver,
         uid=pod.uid,
-        started_at=pod.started_at if pod.started_at and pod.started_at <= now else driver.started_at or (now if pod.started_at else None),
+        started_at=max(started, driver.started_at) if started and driver.started_at else started,  # a standby began to work later
         generation=generation or driver.generation,
         stopping=driver.stopping if pod.deleting else None,  # a deletion that was intended and not carried out: the rules decide again
         exit=driver.exit or pod.exit,  # the first exit counts: a pod that is deleted afterwards would look killed
-        leaving=None,  # this driver was created after the other was gone
+        leaving=None,  # this driver was created after the other was gone, or continues when it is
     )
+
+
+def note_standby(view: View) -> Status:
+    """The standby's uid and end. What no rollout means any more is forgotten once its pod is gone; what was never created, with its driver.
+
+    One that the operator stopped, because it may not follow any more, has not failed.
+    """
+    one, pod = view.status.standby, view.standby_pod
+    if one is None:
+        return view.status
+    passed = one.uid is None and one.state in STAND and one.attempt < view.driver.attempt
+    stopped = one.state in STAND and not may_follow(view, one)
+    if pod is None and (passed or (stopped and one.uid) or not (view.is_meant(one) or view.remembers(one))):
+        return replace(view.status, standby=None)
+    one = replace(one, uid=pod.uid if pod else one.uid)
+    end = pod.exit if pod else Exit(reason=LOST, message="its pod was deleted", at=view.now) if one.uid else None
+    if end is not None and one.state in STAND and not stopped:
+        one = backed_off(view, one, end.reason, end.message)
+    return replace(view.status, standby=one)
+
+
+def backed_off(view: View, one: StandbyStatus, reason: str, message: str) -> StandbyStatus:
+    """A standby that ended, or shall. The next one follows after a pause."""
+    tries = tries_of(view, one)
+    pause = view.now + view.patience.pause(tries - 1)
+    return replace(one, state=StandbyState.BACKING_OFF, reason=reason, message=message, tries=tries, next_at=pause)
+
+
+def tries_of(view: View, one: StandbyStatus) -> int:
+    """Its number in a series of standbys. One that was ready for `resetAfterSeconds` ends the series."""
+    stable = one.state is StandbyState.READY and view.now - one.since >= timedelta(seconds=view.patience.reset_after_seconds)
+    return 1 if stable else one.tries
 
 
 def note_end(view: View) -> Status:
@@ -120,21 +157,28 @@ def note_stability(view: View) -> Status:
 def note_pods(view: View) -> Status:
     """The number of executors that are not being deleted, and the selector that finds them (a string: HPA reads it).
 
+    Executors of a standby are idle, so they belong to neither: HPA takes the mean over all pods that the selector finds. Executors of a driver that
+    an earlier operator created have no number of an attempt, and those of a standby have one.
     With `executor.inDriver` a driver that runs is the one executor.
     """
-    alone = view.wanted is not None and view.wanted.spec.executor.in_driver
-    places = view.observed.drivers if alone else view.observed.executors
+    drivers = tuple(pod for pod in view.observed.drivers if pod != view.standby_pod)
+    places = drivers if view.in_driver else view.own_executors
     count = sum(1 for pod in places if not pod.deleting and not pod.finished)
     selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
+    if view.status.standby is not None:
+        unlabelled = any(pod.owner == view.driver.uid and not pod.attempt for pod in view.own_executors)
+        selector += ",!sluice.dev/attempt" if unlabelled else f",sluice.dev/attempt={view.driver.attempt}"
     return replace(view.status, replicas=count, selector=selector)
 
 
 def note_report(view: View) -> Status:
-    """Figures and draining executors of the driver's report."""
+    """Figures, draining executors and versions of the driver's report. One that names no version leaves those that an earlier one named."""
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    return replace(view.status, draining=pod.report.draining, stream=_figures(pod.report, view.status.stream, view.last_report_at))
+    report, status = pod.report, view.status
+    stream = _figures(report, status.stream, view.last_report_at)
+    return replace(status, draining=report.draining, stream=stream, versions=report.versions or status.versions)
 
 
 def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:
@@ -152,6 +196,8 @@ def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> St
         records_per_second=report.records_per_second,
         records=report.records,
         dead_letters=report.dead_letters,
+        busy=report.busy,
+        active_shards=report.active_shards,
         reported_at=heard,
     )
 
@@ -161,4 +207,30 @@ def note_migration(view: View) -> Status:
     return replace(view.status, migration=migration.note(view))
 
 
-NOTES = (note_clock, note_driver, note_end, note_stability, note_migration, note_pods, note_report)
+def note_start(view: View) -> Status:
+    """The start position that the consumer was given, from the edit of `spec.start` on; None while the spec says the same.
+
+    It is taken from the last good spec, which operators have always written, so one that comes new finds no edit where there was none. Until there
+    is a table, a driver that is not yet made gets the edited position.
+    """
+    if view.wanted is None:
+        return view.status
+    good, asked = view.status.last_good_spec, start_position(view.wanted.raw)
+    given = view.status.start or (asked if good is None else start_position(good))
+    follows = given == asked or not (view.has_positions or view.driver.uid)
+    return replace(view.status, start=None if follows else given)
+
+
+NOTES = (
+    note_clock,
+    note_driver,
+    note_standby,
+    note_end,
+    note_stability,
+    note_migration,
+    position.note,
+    note_pods,
+    note_report,
+    autoscale.note,
+    note_start,
+)

@@ -10,16 +10,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import END_REACHED, FINALIZER, GROUP, clock
-from sluice_operator.plan import migration
+from sluice_operator.plan import jobs, migration, position, trial
+from sluice_operator.plan.autoscale import decide_scale, next_look
 from sluice_operator.plan.conditions import judge
 from sluice_operator.plan.deadline import limited
-from sluice_operator.plan.driver_succession import await_executors, await_leaving, clear_strays, confirm, drain, ends, leaving, redeploy, start
+from sluice_operator.plan.driver_succession import await_executors, await_leaving, clear_strays, confirm, leaving, redeploy, start, stop_driver
 from sluice_operator.plan.events import happened
 from sluice_operator.plan.record import FORCED, record
+from sluice_operator.plan.reset import clear_jobs, reset
 from sluice_operator.plan.running import running
+from sluice_operator.plan.standby import stand_by, stand_in, unwanted
+from sluice_operator.plan.standby_terms import is_spare
 from sluice_operator.state.actions import Action, AddFinalizer, DeletePod, Plan, RemoveFinalizer, Retarget
 from sluice_operator.state.status import MigrationState as State
-from sluice_operator.state.status import Phase
+from sluice_operator.state.status import Phase, PositionState
 from sluice_operator.state.view import NEVER, Step, View, progress
 
 if TYPE_CHECKING:
@@ -29,10 +33,12 @@ if TYPE_CHECKING:
     from sluice_operator.state.view import Rule
 
 
-def plan(view: View) -> Plan:
-    """The new status, actions and events for one view."""
+def plan(view: View, rules: Sequence[Rule] = ()) -> Plan:
+    """The new status, actions and events for one view. `rules` replace RULES (`plan.seats`)."""
     seen = view.with_status(record(view))
-    step = limited(view.status, seen, refused_by_api(seen, refused_by_driver(seen, decide(seen, RULES))))
+    seen = seen.with_status(trial.note(seen))
+    step = limited(view.status, seen, refused_by_api(seen, refused_by_driver(seen, decide(seen, rules or RULES))))
+    step = trial.awaited(seen, step)
     status = judge(seen, step)
     return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake, look_by=step.look_by)
 
@@ -43,10 +49,16 @@ def decide(view: View, rules: Sequence[Rule]) -> Step:
 
 
 def refused_by_api(view: View, step: Step) -> Step:
-    """The API server refused the action: the step says so. The action is repeated at `refused_until`, not before."""
+    """The API server refused the action: the step says so. The action is repeated at `refused_until`, not before.
+
+    Of a standby, `StandbyReady` says it: the driver works on, and without room the rollout is made as `Recreate` in time. Nothing else waits for it.
+    """
     refusal, until = view.observed.refusal, view.observed.refused_until
     if refusal is None or until is None or not step.actions:
         return step
+    if view.observed.standby_refused:
+        others = tuple(action for action in step.actions if not is_spare(view, action))
+        return step if view.now >= until or others == step.actions else replace(step, actions=others, wake=min(step.wake or until, until))
     shown = replace(step, reason=refusal.reason, message=refusal.message, progressing=False, stalled=True)
     return shown if view.now >= until else replace(shown, actions=(), wake=until)
 
@@ -61,7 +73,7 @@ def refused_by_driver(view: View, step: Step) -> Step:
 
 
 def force(view: View) -> Step | None:
-    """The user gave up one driver pod, by its uid. It and its executors are deleted with no grace period, once."""
+    """The user forced one driver pod, named by its uid. The pod and its executors are deleted with no grace period, once."""
     uid = view.resource.force
     theirs = [pod for pod in view.observed.executors if pod.owner == uid]
     given_up = [pod for pod in (*(pod for pod in view.observed.drivers if pod.uid == uid), *theirs) if not pod.forced]
@@ -97,12 +109,15 @@ def paused(view: View) -> Step | None:
 
 
 def invalid_spec(view: View) -> Step | None:
-    """The spec is invalid and there is no earlier valid one: nothing is started. What runs is stopped if the spec says so all the same."""
+    """The spec is invalid and there is no earlier valid one: nothing is started. What runs is stopped if the spec says so all the same.
+
+    A standby is deleted: nobody knows any more whether it may follow.
+    """
     if view.wanted is not None:
         return None
     if view.rests and (stopping := quiesce(view, "Suspended")) is not None:
         return stopping
-    return Step(phase=Phase.FAILED, reason="SpecInvalid", message=view.problem or "", stalled=True)
+    return Step(phase=Phase.FAILED, reason="SpecInvalid", message=view.problem or "", stalled=True, actions=unwanted(view))
 
 
 def add_finalizer(view: View) -> Step | None:
@@ -129,11 +144,11 @@ def _ending(pod: Pod) -> str:
 
 
 def await_exit(view: View) -> Step | None:
-    """The driver pod is being deleted: wait for it. Only the user may give it up."""
+    """The driver pod is being deleted: wait for it. Only the user may give it up. A standby that is ready follows, an unwanted one ends."""
     pod = view.driver_pod
     if pod is None or pod.gone_by is None:
         return None
-    return leaving(view, (pod,), view.driver.stopping or "DriverDeleted")
+    return stand_in(view) or replace(leaving(view, (pod,), view.driver.stopping or "DriverDeleted"), actions=unwanted(view))
 
 
 def suspend(view: View) -> Step | None:
@@ -158,20 +173,20 @@ def completed(view: View) -> Step | None:
 
 
 def quiesce(view: View, why: str) -> Step | None:
-    """Stop the migration, drain the driver, wait for every pod. None when nothing is left that runs."""
-    if (step := migration.stop(view)) is not None:
-        present = view.status.migration
-        stopped = present and present.state is State.RUNNING
-        return replace(step, migration=replace(present, state=State.STOPPED)) if present and stopped else step
-    pod = view.driver_pod
-    if pod is not None:
-        return drain(view, pod, why)
-    if view.observed.drivers or view.observed.executors:
-        step = leaving(view, (*view.observed.drivers, *view.observed.executors), why)
-        return replace(step, actions=ends(view, view.observed.drivers))
-    if view.driver.pod is not None:  # named in the status, never created
-        return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None, leaving=None), wake=view.now)
-    return None
+    """Stop a Job that runs, drain the driver, wait for every pod. None when nothing is left that runs."""
+    if (step := jobs.stop(view, Phase.MIGRATING, migration.STOPPING)) is not None:
+        return _with_stopped(view, step)
+    return stop_driver(view, why)
+
+
+def _with_stopped(view: View, step: Step) -> Step:
+    """The step, after which the status says that what was under way is stopped. The plan of a move may be left to the next driver."""
+    present, moved = view.status.migration, view.status.position
+    if present and present.state is State.RUNNING:
+        step = replace(step, migration=replace(present, state=State.STOPPED))
+    if moved and moved.state is PositionState.RUNNING:
+        step = position.leave(view, step, replace(moved, state=PositionState.STOPPED))
+    return step
 
 
 def back_off(view: View) -> Step | None:
@@ -193,10 +208,23 @@ def _said(view: View) -> str:
 def rescale(view: View) -> Step | None:
     """Write the number of executors to the driver pod. While executors drain, wait; then write the newest number."""
     pod = view.driver_pod
-    if pod is None or view.wanted is None or view.status.draining or pod.target == str(view.wanted.spec.replicas):
+    if pod is None or view.wanted is None or view.status.draining or pod.target == str(view.executors):
         return None
-    target = Retarget(pod.name, pod.uid, view.wanted.spec.replicas)
+    target = Retarget(pod.name, pod.uid, view.executors)
     return replace(running(view), progressing=True, actions=(target,), wake=None)
+
+
+def autoscale(view: View) -> Step | None:
+    """`spec.autoscale`: judge the driver's figures, once a minute. Change the number of executors at most once, or remember what was seen."""
+    before, after = view.status.autoscale, decide_scale(view)
+    if before is None or after is None or view.driver_pod is None:
+        return None
+    step = running(view)
+    step = replace(step, autoscale=after, wake=min(step.wake or NEVER, next_look(view, after)))
+    if after.replicas == before.replicas:
+        return step
+    target = Retarget(view.driver_pod.name, view.driver_pod.uid, after.replicas)
+    return replace(step, progressing=True, actions=(target,), wake=None)
 
 
 RULES: tuple[Rule, ...] = (
@@ -209,10 +237,12 @@ RULES: tuple[Rule, ...] = (
     await_leaving,  # the driver before this one
     delete_finished_driver,  # its exit is in the status
     await_exit,  # a driver in its grace period
-    migration.clear_jobs,  # at most one migration
+    clear_jobs,  # at most one Job
     suspend,
     migration.migrate,  # no driver before its migration
+    reset,  # spec.position: no driver while the positions are moved
     scale_to_zero,
+    stand_by,  # the next driver beside this one
     redeploy,  # RESTART changes, and the user's annotation
     await_executors,  # no executor of the last driver runs any more
     completed,  # spec.until was reached
@@ -220,5 +250,6 @@ RULES: tuple[Rule, ...] = (
     back_off,
     start,
     rescale,  # SCALE changes
+    autoscale,  # spec.autoscale: nothing else is under way
     running,  # nothing to do: report
 )

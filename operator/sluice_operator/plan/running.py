@@ -61,6 +61,8 @@ def _reported(view: View, pod: Pod, report: Report) -> Step:
         until = f" until {report.deadline:%Y-%m-%dT%H:%M:%SZ}" if report.deadline else ""
         text = f"{pod.name} waits{until}: the previous driver did not release its lease"
         return replace(progress(Phase.STARTING, "WaitingOutLease", text), due=report.deadline and report.deadline + SLACK)
+    if report.stands_by:
+        return progress(Phase.STARTING, "TakingOver", f"{pod.name} is ready, and waits until the lease is free")
     if report.phase == "Starting":
         return progress(Phase.STARTING, "DriverStarting", f"{pod.name} starts Spark")
     if not report.holds_all:
@@ -70,11 +72,12 @@ def _reported(view: View, pod: Pod, report: Report) -> Step:
 
 
 def _target(view: View, report: Report) -> int:
-    return view.wanted.spec.replicas if view.wanted else report.executors
+    return view.executors if view.wanted else report.executors
 
 
-def _trouble(view: View) -> Trouble | None:
-    return next((pod.trouble for pod in view.observed.executors if pod.trouble), None)
+def trouble_of_executors(view: View) -> Trouble | None:
+    """Why an executor's pod does not start; None: no pod says so."""
+    return next((pod.trouble for pod in view.own_executors if pod.trouble), None)
 
 
 def _without_executors(view: View, report: Report) -> Step | None:
@@ -82,8 +85,8 @@ def _without_executors(view: View, report: Report) -> Step | None:
     target = _target(view, report)
     if report.executors or not target:
         return None
-    there = counted(len(view.observed.executors), "executor pod")
-    trouble = _trouble(view) or Trouble("ExecutorsPending", f"{there}, none of which has registered with Spark yet")
+    there = counted(len(view.own_executors), "executor pod")
+    trouble = trouble_of_executors(view) or Trouble("ExecutorsPending", f"{there}, none of which has registered with Spark yet")
     return progress(Phase.STARTING, trouble.reason, f"no executor of {target} is ready: {trouble.message}")
 
 
@@ -104,12 +107,13 @@ def _consuming(view: View, report: Report) -> Step:
         names = ", ".join(drain.pod for drain in view.status.draining)
         due = max((drain.deadline + SLACK for drain in view.status.draining if drain.deadline), default=None)
         return replace(step, message=f"{names} finishes its tasks", progressing=True, due=due)
-    have, trouble = report.executors, _trouble(view)
-    if have != target or view.status.replicas != target:
-        return replace(step, message=_short(have, target, trouble), reason=trouble.reason if trouble else step.reason, progressing=True)
-    alone = view.wanted is not None and view.wanted.spec.executor.in_driver
-    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {'tasks in the driver' if alone else counted(have, 'executor')}")
+    have, trouble = report.executors, trouble_of_executors(view)
+    if have != target or view.status.replicas > target:  # fewer pods than have registered: labels were changed, and the driver knows better
+        return replace(step, message=short(have, target, trouble), reason=trouble.reason if trouble else step.reason, progressing=True)
+    tasks = "tasks in the driver" if view.in_driver else counted(have, "executor")
+    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {tasks}")
 
 
-def _short(have: int, target: int, trouble: Trouble | None) -> str:
+def short(have: int, target: int, trouble: Trouble | None) -> str:
+    """Fewer executors than wanted, or more, in words."""
     return f"{counted(have, 'executor')} ready, {target} wanted" + (f": {trouble.message}" if trouble else "")

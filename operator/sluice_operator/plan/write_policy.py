@@ -16,13 +16,14 @@ from sluice_operator.state.status import Phase
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice_operator.state.status import Status
+    from sluice_operator.state.status import Condition, Status
 
 BATCHED_EVERY = timedelta(seconds=10)  # what is not urgent is written together, this often at most
 FOUND_AGAIN_EVERY = timedelta(seconds=120)  # a start, even one that pulls an image, has an urgent change sooner
 MOST_AT_ONCE, AT_ONCE_WITHIN = 10, timedelta(seconds=60)  # of one resource: phases and conditions that come and go are no news
 FIGURES_RATE = 3  # writes a second, of all resources together: from 31 resources on, each writes its figures less often than every 10 s
 STARTS = "DriverStarting"
+WITH_FIGURES = {"ScalingLimited"}
 RESTART_CONDITIONS = {"Ready", "Reconciling", "Draining"}
 
 
@@ -80,9 +81,15 @@ def figures_interval(resources: int) -> timedelta:
 
 
 def _interval(old: Status, new: Status, resources: int) -> timedelta:
-    if replace(new, stream=old.stream) == old:
+    if replace(new, stream=old.stream, versions=old.versions, autoscale=old.autoscale, conditions=_told_before(old, new)) == old:
         return figures_interval(resources)
     return FOUND_AGAIN_EVERY if found_again(old, new) else BATCHED_EVERY
+
+
+def _told_before(old: Status, new: Status) -> tuple[Condition, ...]:
+    """The conditions, with the former message of one that has figures in it: it is another one each minute."""
+    before = {(item.type, item.status, item.reason): item for item in old.conditions if item.type in WITH_FIGURES}
+    return tuple(before.get((item.type, item.status, item.reason), item) for item in new.conditions)
 
 
 def urgent(old: Status, new: Status) -> bool:
@@ -103,7 +110,7 @@ def found_again(old: Status, new: Status) -> bool:
     new = _as_announced(old, new)
     driver = replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at)
     replicas = old.replicas if new.phase is Phase.STARTING else new.replicas
-    return replace(new, stream=old.stream, driver=driver, replicas=replicas) == old
+    return replace(new, stream=old.stream, versions=old.versions, driver=driver, replicas=replicas) == old
 
 
 def _as_announced(old: Status, new: Status) -> Status:
@@ -117,12 +124,21 @@ def _as_announced(old: Status, new: Status) -> Status:
 
 
 def _waited_for(status: Status) -> tuple[Any, ...]:
-    """Phase, status of each condition, and what was done."""
-    return status.phase, {item.type: item.status for item in status.conditions}, _done(status)
+    """Phase, status of each condition, members of a pool, and what was done."""
+    members = status.members, status.ready_members
+    return status.phase, {item.type: item.status for item in status.conditions}, members, _done(status)
 
 
 def _done(status: Status) -> tuple[Any, ...]:
-    """Generation, last good spec, restarts, attempt, and the migration without what a live read finds again."""
+    """Generation, last good spec, restarts, deaths, attempt, executors, trial, and migration and move without what a live read finds again."""
     migration = replace(status.migration, uid=None, podless_since=None) if status.migration else None
+    position = replace(status.position, uid=None, podless_since=None) if status.position else None
     driver = (status.driver.attempt, status.driver.stopping if status.driver.pod else None)
-    return status.observed_generation, status.last_good_spec, status.restarts, driver, migration
+    tried = (status.trial.hash, status.trial.state, status.trial.passed) if status.trial else None
+    asked = status.observed_generation, status.last_good_spec
+    return *asked, status.restarts, status.deaths, driver, migration, position, number(status), tried, status.proven
+
+
+def number(status: Status) -> int | None:
+    """The number of executors that `spec.autoscale` has come to. The rest of its memory is figures: without them the next decision comes later."""
+    return status.autoscale.replicas if status.autoscale else None

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.names import default_table
-from sluice_operator.resource.normal_form import normal
+from sluice_operator.resource.normal_form import kubernetes, normal
+from sluice_operator.resource.pod_template import their_container
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,12 +34,16 @@ class ChangeCost(StrEnum):
 
 
 CHANGES = {
-    "stream": ChangeCost.RESTART,  # endpoints; name and region cannot change
+    "stream": ChangeCost.RESTART,  # endpoints and the role; the stream itself cannot change
     "start": ChangeCost.IGNORE,  # without effect once there are checkpoints
     "until": ChangeCost.RESTART,
+    "position": ChangeCost.IGNORE,  # a rule of its own
     "checkpoints": ChangeCost.IGNORE,  # cannot change
     "migrateFrom": ChangeCost.IGNORE,  # the migration reads it, not the driver
     "replicas": ChangeCost.SCALE,
+    "autoscale": ChangeCost.SCALE,
+    "rollout": ChangeCost.IGNORE,  # how the next restart is made
+    "pool": ChangeCost.RESTART,
     "pipeline": ChangeCost.RESTART,
     "batch": ChangeCost.RESTART,
     "onError": ChangeCost.RESTART,
@@ -58,11 +64,13 @@ DEFAULTS: Json = {
     "drainTimeoutSeconds": 120,
     "executor": {"cores": 1, "inDriver": False},
     "migrateFrom": {"format": "Auto", "unstarted": "TrimHorizon"},
+    "position": {"acceptExpired": False},
 }
 """The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""
 RESTARTING = [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]
 TO_THE_LETTER = {"args", "podTemplate"}
 """Fields in which those operators took an empty map for something."""
+RESET_FIELDS = ("stream", "checkpoints", "position", "pipeline", "serviceAccountName", "driver")
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
 
@@ -75,7 +83,7 @@ class DesiredSpec:
 
     @property
     def driver_hash(self) -> str:
-        """12 hex digits over what the RESTART fields say. Another way to write the same is no change."""
+        """12 hex digits over what the RESTART fields say. Another way to write the same is not a change."""
         return digest(normal(_chosen(self.raw, RESTARTING)), 12)
 
     def is_hash(self, found: str | None) -> bool:
@@ -83,13 +91,73 @@ class DesiredSpec:
         return found in {self.driver_hash, *_written(self.raw, RESTARTING)}
 
     @property
+    def version(self) -> Json:
+        """The fields that `driver_hash` covers, as the user wrote them: what a rollback brings back."""
+        return {key: self.raw[key] for key in RESTARTING if key in self.raw}
+
+    @property
+    def table_hash(self) -> str:
+        """12 hex digits over what decides which table a driver finds under its name: the address of DynamoDB, and as whom AWS knows its pods.
+
+        The pod template of the driver may say that, too. Another way to write the same is not a change.
+        """
+        container, stream = their_container(self.spec.driver_template), self.spec.stream.dynamodb_endpoint
+        named = [item for item in container.get("env") or [] if str(item.get("name", "")).startswith("AWS_")]
+        return digest([stream, self.spec.service_account_name, kubernetes(named, "env"), kubernetes(container.get("envFrom") or None)], 12)
+
+    def with_executors(self, number: int) -> DesiredSpec:
+        """The same with this number of executors, as `spec.autoscale` has come to it."""
+        return DesiredSpec(self.spec.model_copy(update={"replicas": number}), self.raw)
+
+    @property
     def job_hash(self) -> str:
         """12 hex digits over all the migration Job would run: editing it lets a failed or waiting migration try again."""
         return digest(normal(_chosen(self.raw, MIGRATION_FIELDS)), 12)
 
+    @property
+    def reset_job_hash(self) -> str:
+        """12 hex digits over all that a Job for `spec.position` would run."""
+        return digest(normal(_chosen(self.raw, RESET_FIELDS)), 12)
+
     def is_job_hash(self, found: str) -> bool:
         """Whether a Job with this hash runs what the spec says."""
         return found in {self.job_hash, *_written(self.raw, MIGRATION_FIELDS)}
+
+
+def written_hash(raw: Json) -> str:
+    """12 hex digits over the RESTART fields as they are written, of any spec, including one that nobody has parsed."""
+    return digest(_chosen(raw, RESTARTING), 12)
+
+
+def with_version(raw: Json, version: Json) -> Json:
+    """A spec with the fields of another version in place of its own.
+
+    A version whose tasks run in the driver has one executor at most, and no `autoscale`, whatever the spec says of another version's executors.
+    """
+    found = {key: value for key, value in raw.items() if key not in RESTARTING} | {key: version[key] for key in RESTARTING if key in version}
+    executor, number = version.get("executor"), raw.get("replicas")
+    if not isinstance(executor, dict) or executor.get("inDriver") is not True:
+        return found
+    found.pop("autoscale", None)
+    return found | ({"replicas": 1} if isinstance(number, int) and number > 1 else {})
+
+
+def start_position(raw: Json) -> str:
+    """`LATEST`, `TRIM_HORIZON` or `AT_TIMESTAMP 2026-11-26T12:00:00+00:00`; in UTC, so that one position has one text.
+
+    Of any spec, including one that nobody has parsed: what cannot be read counts as the default.
+    """
+    start = raw.get("start")
+    fields = start if isinstance(start, dict) else {}
+    found = [str(fields.get("position") or "TRIM_HORIZON")]
+    return " ".join([*found, _in_utc(str(fields["timestamp"]))] if fields.get("timestamp") else found)
+
+
+def _in_utc(time: str) -> str:
+    try:
+        return datetime.fromisoformat(time).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        return time
 
 
 def _written(raw: Json, keys: Iterable[str]) -> set[str]:
@@ -143,3 +211,9 @@ def migration_hash(namespace: str, name: str, wanted: DesiredSpec) -> str | None
         return None
     written = _chosen(wanted.raw, ["migrateFrom"])["migrateFrom"].get("format")
     return digest([source.table, written, table_name(namespace, name, wanted.spec)], 6)
+
+
+def position_hash(namespace: str, name: str, wanted: DesiredSpec) -> str | None:
+    """6 hex digits over what `spec.position` asks for, and of which table; None without it."""
+    position = wanted.spec.position
+    return None if position is None else digest([position.document(), table_name(namespace, name, wanted.spec)], 6)

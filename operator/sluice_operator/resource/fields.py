@@ -1,7 +1,7 @@
 """The user's side of a KinesisConsumer: fields, bounds, defaults, and messages that name the field.
 
-The CRD is generated from these models (`generate.crd`), so the API server refuses what a schema can say; `parse` says it
-again, with what a schema cannot say. Nothing here knows a cluster.
+The CRD is generated from these models (`generate.crd`), so the API server refuses what a schema can express. `parse` repeats that,
+and adds what a schema cannot express. Nothing here knows a cluster.
 """
 
 from __future__ import annotations
@@ -9,74 +9,41 @@ from __future__ import annotations
 import difflib
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from sluice_operator.names import LETTER_PLACES
+from sluice_operator.names import LETTER_PLACES, STREAM_ARN
 from sluice_operator.resource import spark_conf as sparkconf
-from sluice_operator.resource.part import Account, AttributeName, Seconds, ShardPlace, SpecPart, Table, Time, Url
-from sluice_operator.resource.pipeline import PipelineSpec
+from sluice_operator.resource import wording
+from sluice_operator.resource.autoscale import IN_DRIVER, ONE_SCALER, AutoscaleSpec
+from sluice_operator.resource.part import Account, AttributeName, PoolName, Seconds, ShardPlace, SpecPart, Table, Time
+from sluice_operator.resource.pipeline import PipelineSpec, PoolPipelineSpec
 from sluice_operator.resource.pod_template import with_shared
 from sluice_operator.resource.pods import DriverSpec, ExecutorSpec
+from sluice_operator.resource.positions import PositionSpec, StartSpec, UntilSpec
+from sluice_operator.resource.rollout import NO_TRIAL_OF_A_RUN, WITHOUT_END, RolloutSpec
+from sluice_operator.resource.stream import StreamSpec
 from sluice_operator.untrusted import bounds
 
-DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
+DEAD_LETTER_STREAM = f"^([a-zA-Z0-9_.-]{{1,128}}|{STREAM_ARN})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
 VALUES = 8192  # values and keys: a pass looks at each of them several times
 TOO_LARGE = f"larger than {MAX_BYTES} bytes; move code and data into the image"
 
 
+AnySpec = TypeVar("AnySpec", bound=SpecPart)
+MAX_TAGS, TAG_NAME, TAG_VALUE = 50, 128, 256  # DynamoDB's
+
+
+OF_POOL = "belongs to the pool {}; remove it here, or remove spec.pool to run this consumer in a driver of its own"
+ONE_SEAT = "must be 0 or 1 with pool, because the pool has the executors"
+SHORTEST_LEASE = 20  # seconds, of a member: executors of a pool that are cut off fall silent within a third of it
+LONGER_LEASE = f"must be {SHORTEST_LEASE} or more with pool; raise it, or remove spec.pool to run this consumer in a driver of its own"
+
+
 class InvalidSpec(ValueError):
     """The spec cannot be carried out; the message names each field and what to do."""
-
-
-class StreamSpec(SpecPart):
-    """The Kinesis data stream that is consumed."""
-
-    name: str = Field(min_length=1, max_length=128, pattern=r"^[a-zA-Z0-9_.-]+$")
-    """Name of the stream; immutable."""
-    region: str = Field(min_length=1, max_length=32, pattern=r"^[a-z0-9-]+$")
-    """AWS region of the stream and of the checkpoint table; immutable."""
-    kinesis_endpoint: Url | None = None
-    """Address of Kinesis, if it is not AWS's own: a VPC endpoint or an emulator."""
-    dynamodb_endpoint: Url | None = None
-    """Address of DynamoDB, if it is not AWS's own."""
-    probe_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
-    """Share of a shard's five GetRecords calls per second that polls quiet shards. Default 0.2. More is faster, and leaves less to others."""
-
-
-ONE_END = "must have exactly one of tip and timestamp"
-
-
-class StartSpec(SpecPart):
-    """Start position of a consumer without checkpoints. It has no effect once the checkpoint table exists."""
-
-    position: Literal["LATEST", "TRIM_HORIZON", "AT_TIMESTAMP"] = "TRIM_HORIZON"
-    """Start position: LATEST, TRIM_HORIZON (default) or AT_TIMESTAMP."""
-    timestamp: Time | None = None
-    """Start time for AT_TIMESTAMP, in ISO 8601 with a time zone. Only with AT_TIMESTAMP."""
-
-    @model_validator(mode="after")
-    def _time_with_at_timestamp(self) -> Self:
-        if (self.position == "AT_TIMESTAMP") != (self.timestamp is not None):
-            raise ValueError("timestamp belongs to position AT_TIMESTAMP, and only to it")
-        return self
-
-
-class UntilSpec(SpecPart):
-    """End of the run: exactly one of tip and timestamp. Then the phase is Completed and no pod is left. Only a changed spec starts a driver."""
-
-    tip: Literal[True] | None = None
-    """Ends when everything is processed that had arrived when the driver started. Each later edit that restarts the driver reads on to a new tip."""
-    timestamp: Time | None = None
-    """Ends in each shard before the first record that arrived at this time or later. In ISO 8601 with a time zone."""
-
-    @model_validator(mode="after")
-    def _one_end(self) -> Self:
-        if (self.tip is None) == (self.timestamp is None):
-            raise ValueError(ONE_END)
-        return self
 
 
 class CheckpointsSpec(SpecPart):
@@ -84,6 +51,21 @@ class CheckpointsSpec(SpecPart):
 
     table: Table | None = None
     """Name of the DynamoDB table. Default `sluice_<namespace>_<name>`. Immutable, even if it was omitted at first."""
+    tags: dict[str, str] = Field(default_factory=dict)
+    """Tags of the table, if Sluice creates it."""
+    kms_key_arn: str | None = Field(default=None, pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$")
+    """KMS key that encrypts the table, if Sluice creates it. Default DynamoDB's own key."""
+
+    @field_validator("tags")
+    @classmethod
+    def _are_tags(cls, tags: dict[str, str]) -> dict[str, str]:
+        if len(tags) > MAX_TAGS:
+            raise ValueError(f"must have at most {MAX_TAGS} tags, which is what DynamoDB allows")
+        for name, value in tags.items():
+            if not name or len(name) > TAG_NAME or len(value) > TAG_VALUE or name.lower().startswith("aws:") or "=" in name:
+                what = f"must have 1 to {TAG_NAME} characters without =, must not begin with aws:, and its value has at most {TAG_VALUE}"
+                raise ValueError(f"{name!r}: {what}")
+        return tags
 
 
 class MigrateFromSpec(SpecPart):
@@ -195,10 +177,16 @@ class Spec(SpecPart):
     stream: StreamSpec
     start: StartSpec = Field(default_factory=StartSpec)
     until: UntilSpec | None = None
+    position: PositionSpec | None = None
     checkpoints: CheckpointsSpec = Field(default_factory=CheckpointsSpec)
     migrate_from: MigrateFromSpec | None = None
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
-    """Number of executors. 0 means that no driver runs either. With executor.inDriver, 0 or 1."""
+    """Number of executors. 0 means that no driver runs either. With executor.inDriver, 0 or 1. With autoscale, omitted or 1."""
+    autoscale: AutoscaleSpec | None = None
+    rollout: RolloutSpec | None = None
+    pool: PoolName | None = None
+    """KinesisConsumerPool of the namespace in whose driver this consumer runs. Default: a driver of its own.
+    Image, environment, accounts and sizes belong to the pool then (docs/pools.md)."""
     pipeline: PipelineSpec
     batch: BatchSpec = Field(default_factory=BatchSpec)
     on_error: OnErrorSpec | None = None
@@ -212,7 +200,9 @@ class Spec(SpecPart):
     suspend: bool = False
     """Whether migration and driver are stopped. No position is lost."""
     service_account_name: Account = "sluice-consumer"
-    """Service account of driver and migration, and of executors unless they have one. It has AWS credentials. Only the driver gets an API token."""
+    """Service account of the driver. If given, migrations use it as well, and executors that have none of their own.
+    By default, the driver uses sluice-consumer, and executors and migrations use the chart's consumer.executorServiceAccount.
+    Only the driver gets an API token."""
     driver: DriverSpec = Field(default_factory=DriverSpec)
     executor: ExecutorSpec = Field(default_factory=ExecutorSpec)
     spark_conf: dict[str, str] = Field(default_factory=dict)
@@ -228,13 +218,7 @@ class Spec(SpecPart):
         """The template of executor pods."""
         return with_shared(self.executor.pod_template, "executor", self.pipeline.shared)
 
-    @field_validator("spark_conf")
-    @classmethod
-    def _allowed(cls, value: dict[str, str]) -> dict[str, str]:
-        refused = [f"{key} {why}" for key, text in value.items() if (why := sparkconf.refusal(key, text))]
-        if refused:
-            raise ValueError("; ".join(refused))
-        return value
+    _allowed = field_validator("spark_conf")(sparkconf.allowed)
 
     @model_validator(mode="after")
     def _own_table(self) -> Self:
@@ -250,20 +234,59 @@ class Spec(SpecPart):
         return self
 
     @model_validator(mode="after")
+    def _end_after_position(self) -> Self:
+        moved, ends = self.position and self.position.to.timestamp, self.until and self.until.timestamp
+        if moved and ends and datetime.fromisoformat(moved) >= datetime.fromisoformat(ends):
+            raise ValueError("position.to.timestamp is not before until.timestamp, so there is nothing to read; name an earlier time")
+        return self
+
+    @model_validator(mode="after")
     def _one_place_for_tasks(self) -> Self:
         if self.executor.in_driver and self.replicas > 1:
             raise ValueError("replicas: must be 0 or 1 with executor.inDriver, because only the driver's pod runs tasks")
         return self
 
     @model_validator(mode="after")
+    def _one_scaler(self) -> Self:
+        if self.autoscale and self.replicas != 1:
+            raise ValueError(ONE_SCALER)
+        if self.autoscale and self.executor.in_driver:
+            raise ValueError(IN_DRIVER)
+        return self
+
+    @model_validator(mode="after")
+    def _no_standby_of_a_run_with_an_end(self) -> Self:
+        if self.until and self.rollout and self.rollout.stands_by:
+            raise ValueError(WITHOUT_END)
+        if self.until and self.rollout and self.rollout.trial:
+            raise ValueError(NO_TRIAL_OF_A_RUN)
+        return self
+
+    @model_validator(mode="after")
     def _letters_elsewhere(self) -> Self:
-        if self.on_error and self.on_error.dead_letter and self.on_error.dead_letter.kinesis == self.stream.name:
-            raise ValueError("onError.deadLetter.kinesis is the same as stream.name; its dead letters would come as records, so name another stream")
+        letters = self.on_error.dead_letter.kinesis if self.on_error and self.on_error.dead_letter else None
+        if letters and letters == self.stream.consumed:
+            same = "arn" if self.stream.arn else "name"
+            raise ValueError(
+                f"onError.deadLetter.kinesis is the same as stream.{same}; its dead letters would come as records, so name another stream"
+            )
         return self
 
 
 def parse(raw: dict[str, Any] | str) -> Spec:
     """The spec as written in the resource.
+
+    Raises:
+        InvalidSpec: with one sentence per field, at most five.
+    """
+    spec = validated(raw, Spec)
+    if spec.pool is not None and (theirs := _of_pool(spec)):
+        raise InvalidSpec("; ".join(theirs[:5]))
+    return spec
+
+
+def validated(raw: dict[str, Any] | str, model: type[AnySpec]) -> AnySpec:
+    """The spec of a consumer or of a pool, by its fields.
 
     Raises:
         InvalidSpec: with one sentence per field, at most five.
@@ -275,23 +298,43 @@ def parse(raw: dict[str, Any] | str) -> Spec:
     if len(json.dumps(raw)) > MAX_BYTES:
         raise InvalidSpec(f"spec: {TOO_LARGE}")
     try:
-        return Spec.model_validate(raw)
+        return model.model_validate(raw)
     except ValidationError as error:
-        raise InvalidSpec("; ".join(_sentence(dict(item)) for item in error.errors()[:5])) from None
+        raise InvalidSpec("; ".join(sentence(dict(item), model) for item in error.errors()[:5])) from None
 
 
-def _sentence(error: dict[str, Any]) -> str:
+def _of_pool(spec: Spec) -> list[str]:
+    """The fields of a consumer in a pool that belong to the pool or do not fit it, one sentence each.
+
+    The API server writes defaults out, so these are none.
+    """
+    pipeline, plain = spec.pipeline, PoolPipelineSpec()
+    named = {f"pipeline.{item.alias}": getattr(pipeline, name) != getattr(plain, name) for name, item in PoolPipelineSpec.model_fields.items()}
+    named |= {
+        "serviceAccountName": "service_account_name" in spec.model_fields_set,
+        "driver": spec.driver != DriverSpec(),
+        "executor": spec.executor != ExecutorSpec(),
+        "sparkConf": bool(spec.spark_conf),
+        "autoscale": spec.autoscale is not None,
+        "rollout": spec.rollout is not None,
+    }
+    given = [f"spec.{field}: {OF_POOL.format(spec.pool)}" for field, is_given in named.items() if is_given]
+    given += [f"spec.replicas: {ONE_SEAT}"] if spec.replicas > 1 else []
+    return given + ([f"spec.leaseDurationSeconds: {LONGER_LEASE}"] if spec.lease_duration_seconds < SHORTEST_LEASE else [])
+
+
+def sentence(error: dict[str, Any], model: type[SpecPart]) -> str:
+    """An entry of pydantic's list, in words."""
     where = ".".join(["spec", *map(str, error["loc"])])
     if error["type"] == "extra_forbidden":
-        return f"{where}: unknown field{_suggestion(error['loc'])}"
+        return f"{where}: unknown field{_suggestion(error['loc'], model)}"
     if error["type"] == "missing":
         return f"{where}: required"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{where}: {message if message[:2].isupper() else message[:1].lower() + message[1:]}"
+    return f"{where}: {wording.problem(error)}"
 
 
-def _suggestion(loc: tuple[Any, ...]) -> str:
-    part: Any = Spec
+def _suggestion(loc: tuple[Any, ...], model: type[SpecPart]) -> str:
+    part: Any = model
     for name in (each for each in loc[:-1] if isinstance(each, str)):
         found = next((item for item in part.model_fields.values() if item.alias == name), None)
         part = _model_of(found.annotation) if found else None

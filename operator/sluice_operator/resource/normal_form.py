@@ -85,7 +85,7 @@ def _variable(item: Any) -> Any:
 
 
 def quantity(written: Any) -> Any:
-    """The shortest way to write this amount, a whole number as such; what is no quantity stays as it is.
+    """The shortest way to write this amount, a whole number as such; what is not a quantity stays as it is.
 
     Kubernetes rounds up to a billionth.
     """

@@ -12,7 +12,12 @@ from sluice_operator.resource.quantities import FORM, LONGEST, quantity
 from sluice_operator.untrusted.values import moment
 
 
-def _zoned(text: str) -> str:
+def zoned(text: str) -> str:
+    """The time, if it has a zone and a year that one may reckon with.
+
+    Raises:
+        ValueError: it has not.
+    """
     if datetime.fromisoformat(text).tzinfo is None:
         raise ValueError("needs a time zone, such as 2026-01-31T00:00:00Z")
     if moment(text) is None:
@@ -26,8 +31,9 @@ def _quantity(value: str | int) -> str | int:
 
 
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
-Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
+Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(zoned)]
 Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+PoolName = Annotated[str, Field(max_length=45, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
 AttributeName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^\S.*$")]
 ShardPlace = Annotated[str, Field(max_length=151, pattern=r"^shardId-[0-9]{12}=(trim-horizon|END|0|[1-9][0-9]{0,128})$")]

@@ -58,8 +58,8 @@ class SourceSpec(SpecPart):
     """ConfigMap of the namespace. Its keys that end with .py are modules. A driver copies them when it starts, so a change needs a restart."""
 
 
-class PipelineSpec(SpecPart):
-    """Your code, and what it needs in driver, executors and migration."""
+class PoolPipelineSpec(SpecPart):
+    """Image of the pool, and what the code of its members needs in driver, executors and migrations."""
 
     image: str | None = Field(default=None, min_length=1, max_length=512)
     """Image of driver, executors and migration. Default: the operator's consumer image."""
@@ -77,10 +77,6 @@ class PipelineSpec(SpecPart):
     """Mounts of these volumes in driver, executors and migration."""
     source: SourceSpec | None = None
     """Source of modules that are not in the image."""
-    entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-    """Function as `module:function`. It is called as function(batch, info), once per batch."""
-    args: dict[str, Any] = Field(default_factory=dict)
-    """Arguments that the function finds in info.args."""
 
     @field_validator("env")
     @classmethod
@@ -94,3 +90,12 @@ class PipelineSpec(SpecPart):
         """env, envFrom, volumeMounts and volumes of all pods, as on the wire, without empty lists."""
         found = self.document()
         return {key: found[key] for key in ("env", "envFrom", "volumeMounts", "volumes") if found[key]}
+
+
+class PipelineSpec(PoolPipelineSpec):
+    """Your code, and what it needs in driver, executors and migration."""
+
+    entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    """Function as `module:function`. It is called as function(batch, info), once per batch."""
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Arguments that the function finds in info.args."""

@@ -65,7 +65,7 @@ def _pod_problem(template: Json, container: str) -> str | None:
 
 
 def _list_problem(where: Json, keys: tuple[str, ...]) -> str | None:
-    """Why the first of these keys that is no list of objects is refused. One that is absent or null is none."""
+    """Why the first of these keys that is not a list of objects is refused. One that is absent or null is none."""
     for key in keys:
         items = where.get(key)
         if items is not None and not isinstance(items, list):

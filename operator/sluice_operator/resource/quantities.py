@@ -36,7 +36,7 @@ def shares(memory: str | int, least: Least) -> tuple[int, int]:
     """How a pod's memory is shared between Spark's heap and all else, MiB.
 
     Raises:
-        ValueError: Spark would not start with so little, or `memory` is no quantity.
+        ValueError: Spark would not start with so little, or `memory` is not a quantity.
     """
     total = quantity(memory) // MEBI
     overhead = max(least.overhead, int(total * PYTHON_SHARE))

@@ -72,6 +72,18 @@ def refusal(key: str, value: str) -> str | None:
     return next((why for prefix, why in PREFIXES.items() if key.startswith(prefix)), None)
 
 
+def allowed(settings: dict[str, str]) -> dict[str, str]:
+    """The settings of a spec, for a validator of pydantic.
+
+    Raises:
+        ValueError: some are refused; with a reason for each.
+    """
+    refused = [f"{key} {why}" for key, text in settings.items() if (why := refusal(key, text))]
+    if refused:
+        raise ValueError("; ".join(refused))
+    return settings
+
+
 def without_effect(key: str) -> str | None:
     """Why the setting has no effect: Spark reads it for a driver pod that it creates itself, and here the operator does. Or None."""
     return "has no effect, because the operator creates the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None

@@ -13,7 +13,8 @@ import kopf
 from sluice_operator.cluster.operator_class import belongs
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import ResourceKey
-from sluice_operator.observe.parse import CONSUMER, REPORT
+from sluice_operator.observe.parse import CONSUMER, REPORT, ROLE
+from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.state.serialization import TEXT
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
     from sluice_operator.observe.cache import Cache
     from sluice_operator.observe.watch_health import Freshness
-    from sluice_operator.observe.watch_state import WatchEvent
     from sluice_operator.run.loops import Loops
     from sluice_operator.telemetry.metrics import OperatorMetrics
 
@@ -64,11 +64,16 @@ class EventSink:
             for other in sharing | self.cache.sharing(key):
                 self.loops.wake(other)
 
+    def shown(self, kind: str, event: WatchEvent) -> None:
+        """The watch lives. Every event counts, whomever it is for: audits find objects by their labels alone."""
+        meta = event.body["metadata"]
+        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=event.gone)
+
     def _take_in(self, kind: str, event: WatchEvent) -> None:
         body, gone = event
         meta = body["metadata"]
         strange = self._strange(kind, body, gone=gone)
-        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
+        self.shown(kind, WatchEvent(body, gone=gone or (strange and kind == CONSUMER_KIND)))
         if strange:
             return
         if not gone and oversize.UNREAD in body:
@@ -76,6 +81,9 @@ class EventSink:
             return
         change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)
+        labels = part(meta, "labels")
+        if kind == "Pod" and labels.get(ROLE) == "executor":
+            self.metrics.saw_executor(meta["uid"], ResourceKey(meta["namespace"], text(labels, CONSUMER) or ""), body, gone=gone)
         if change is not None:
             self.loops.wake(change.key, matters=change.matters)
 

@@ -6,34 +6,44 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.operator_class import belongs
-from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.observe import parse
-from sluice_operator.observe.cache import version_of
+from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
+from sluice_operator.observe import parse, pools
+from sluice_operator.observe.cache import ResourceKey, version_of
 from sluice_operator.plan import live_read_policy
-from sluice_operator.state.status import MigrationState
+from sluice_operator.state.status import MigrationState, Phase
 from sluice_operator.untrusted.values import objects, part, text, whole
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice_operator.cluster.port import Cluster, Json
-    from sluice_operator.observe.cache import ResourceKey
+    from sluice_operator.cluster.port import Cluster, Json, Labels
+    from sluice_operator.observe.hosts import Host
     from sluice_operator.run.shared import ReconcileContext
-    from sluice_operator.state.objects import Observed
+    from sluice_operator.state.objects import Observed, Pod
+    from sluice_operator.state.seats import MemberVersion, Seat
     from sluice_operator.state.view import View
 
+GATES = {"migration": "migrateFrom", "position": "position"}  # parts of the status that name a Job, and the fields of the spec that ask for it
 STRAYS = 4  # drivers that only their executors name: a late leader's; and Jobs without a pod
+UNLISTED_POOLS = (
+    "the API server has not listed the KinesisConsumerPools yet, and nothing is changed before; run `kubectl get kcp -A` to see its answer"
+)
+"""Of a consumer that has to do with pools: its pool would count as missing, so that it would drain for an edit and not start again."""
 JOB_NAME, SPARK_APP = "batch.kubernetes.io/job-name", "spark-app-selector"  # labels that the Job controller and Spark put on pods
 
 
 def overdue(context: ReconcileContext, key: ResourceKey, view: View) -> bool:
-    """Whether the last live read is too old, or there was none."""
-    return key not in context.looked or view.now >= context.looked[key] + live_read_policy.max_age(view.status.phase, len(context.looked))
+    """Whether the last live read is too old, or there was none. A rollout waits for its standby; behind a driver that works one stands for months."""
+    standby = view.status.standby
+    waited_for = standby is not None and view.outdated is not None and view.is_meant(standby)
+    phase = Phase.STARTING if waited_for else view.status.phase
+    return key not in context.looked or view.now >= context.looked[key] + live_read_policy.max_age(phase, len(context.looked))
 
 
 def cached_view(context: ReconcileContext, key: ResourceKey, body: Json, now: datetime) -> View:
     """What the watches have shown."""
-    return _view(context, key, body, context.cache.observed(key), now)
+    seen = Seen(context.cache.observed(key), context.hosts.of_namespace(key.namespace))
+    return _view(context, key, body, seen, now)
 
 
 def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached: Json, body: Json | None = None) -> tuple[Json, View] | None:
@@ -55,11 +65,13 @@ def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached
         The resource and its view; None if it is gone, or belongs to another operator.
     """
     context.cache.begin_live_read(key)
-    body = body or context.cluster.get(CONSUMER_KIND, key.namespace, key.name)
+    body = body or context.cluster.get(context.kind, key.namespace, key.name)
     if body is None or not belongs(body, context.settings.resource_class):
         return None
     context.cache.answered(body, version_of(cached))
-    view = _view(context, key, body, _observed(context, key, body, now), now)
+    _know_members(context, key, body)
+    seen = Seen(_observed(context, key, body, now), *_pools(context, key, body, now), _orphans(context, key, body))
+    view = _view(context, key, body, seen, now)
     context.looked[key] = now
     return body, view
 
@@ -67,6 +79,8 @@ def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached
 def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: datetime) -> Observed:
     if "deletionTimestamp" in body["metadata"] and _namespace_deleted(context.cluster, key.namespace):
         return replace(context.cache.live(key, (), (), now), doomed=True)
+    if context.kind != CONSUMER_KIND:
+        return context.cache.live(key, _pods_of_pool(context, key, body), (), now)
     labels = {parse.CONSUMER: key.name}
     jobs = context.cluster.list("Job", key.namespace, labels)
     jobs += _by_name(context, key, "Job", Listed(jobs, _named_jobs(body)))
@@ -75,6 +89,71 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
     found = Found(body, pods, jobs)
     pods += [*_pods_of_jobs(context, key, found), *_executors_of_spark(context, key, found)]
     return context.cache.live(key, pods, jobs, now)
+
+
+def _know_members(context: ReconcileContext, key: ResourceKey, body: Json) -> None:
+    """A pool without members is stopped. A list that was refused, as while the API server starts, shows none: so they are listed once more.
+
+    Raises:
+        Unavailable: the watch has not shown all KinesisConsumers of the namespace.
+        ApiError: they cannot be listed now.
+    """
+    if context.consumers is None or context.consumers.count(key).wanting or text(part(body, "status", "driver"), "pod") is None:
+        return
+    known = {outline["metadata"]["uid"] for outline in context.consumers.in_namespace(key.namespace)}
+    live = context.cluster.list(CONSUMER_KIND, key.namespace, {})
+    if any(one["metadata"]["uid"] not in known and belongs(one, context.settings.resource_class) for one in live):
+        raise Unavailable(f"the watch has not shown all KinesisConsumers of the namespace {key.namespace} yet")
+
+
+class Seen(NamedTuple):
+    """What was seen of a resource: its own pods and Jobs, pods of pools in its namespace, and executors of these that it waits for."""
+
+    own: Observed
+    hosts: tuple[Host, ...] = ()
+    executors: tuple[Pod, ...] = ()
+    orphans: tuple[tuple[Pod, Seat], ...] = ()
+
+
+def _orphans(context: ReconcileContext, key: ResourceKey, body: Json) -> tuple[tuple[Pod, Seat], ...]:
+    """Of a pool: seats of consumers that are gone. A driver's pod goes with its consumer; a seat would work for ever."""
+    if context.consumers is None:
+        return ()
+    known = {outline["metadata"]["uid"] for outline in context.consumers.in_namespace(key.namespace)}
+    hosts = [host for host in context.hosts.of_namespace(key.namespace) if host.pod.owner == body["metadata"]["uid"]]
+    unknown = [(host.pod, seat) for host in hosts for seat in host.seats if seat.consumer not in known]
+    return tuple((pod, seat) for pod, seat in unknown if _is_gone(context.cluster.get(CONSUMER_KIND, key.namespace, seat.name), seat))
+
+
+def _is_gone(consumer: Json | None, seat: Seat) -> bool:
+    return consumer is None or consumer["metadata"]["uid"] != seat.consumer
+
+
+def _pods_of_pool(context: ReconcileContext, key: ResourceKey, body: Json) -> list[Json]:
+    """Of a pool: by its label, and what its status and its executors name."""
+    pods = context.cluster.list("Pod", key.namespace, {parse.POOL: key.name})
+    pods += _by_name(context, key, "Pod", Listed(pods, _named_drivers(body, pods, "pool")))
+    return pods + _executors_of_spark(context, key, Found(body, pods, []))
+
+
+def _pools(context: ReconcileContext, key: ResourceKey, body: Json, now: datetime) -> tuple[tuple[Host, ...], tuple[Pod, ...]]:
+    """Of a consumer: all pods of pools in its namespace, and those that a status names; executors, if its last seat was in a pod that is not there.
+
+    Nothing is read where there is no pool, and there was none.
+    """
+    there = context.pools.in_namespace(key.namespace)
+    named = text(part(body, "status", "driver"), "host")
+    if context.kind != CONSUMER_KIND or not (there or named or pools.is_due(body) or not context.pools_listed):
+        return (), ()
+    listed = context.cluster.list("Pod", key.namespace, {parse.ROLE: "pool"})
+    names = dict.fromkeys([*([named] if named else ()), *(name for pool in there for name in pools.pods_named(pool))])
+    raws = listed + _by_name(context, key, "Pod", Listed(listed, list(names)))
+    hosts = context.hosts.read(raws, now)
+    if named is None or any(host.pod.name == named and host.pod.exit is None and not host.pod.finished for host in hosts):
+        return hosts, ()
+    return hosts, tuple(
+        map(parse.pod, context.cluster.list("Pod", key.namespace, {parse.POOL: named.rpartition("-pool-")[0], parse.ROLE: "executor"}))
+    )
 
 
 class Found(NamedTuple):
@@ -99,7 +178,7 @@ def _by_name(context: ReconcileContext, key: ResourceKey, kind: str, wanted: Lis
     return [_unwatched(item) for item in found if item is not None]
 
 
-def _by_label(context: ReconcileContext, key: ResourceKey, label: dict[str, str], pods: list[Json]) -> list[Json]:
+def _by_label(context: ReconcileContext, key: ResourceKey, label: Labels, pods: list[Json]) -> list[Json]:
     """Pods with a label that is not ours, without those that were read already."""
     known = {part(pod, "metadata").get("uid") for pod in pods}
     return [_unwatched(pod) for pod in context.cluster.list("Pod", key.namespace, label) if pod["metadata"]["uid"] not in known]
@@ -111,14 +190,14 @@ def _unwatched(item: Json) -> Json:
     return {**item, "metadata": {**item["metadata"], "labels": labels}}
 
 
-def _named_drivers(body: Json, pods: list[Json]) -> list[str]:
-    """The driver, the previous driver while the status says that it leaves, and those that listed executors name as their driver.
+def _named_drivers(body: Json, pods: list[Json], kind: str = "driver") -> list[str]:
+    """The driver, its standby, the previous driver while the status says that it leaves, and those that listed executors name as their driver.
 
     Both of the first two may be there: one that a finalizer holds is not waited for.
     """
     driver = part(body, "status", "driver")
-    by_status = (text(one, "pod") for one in (part(driver, "leaving"), driver))
-    return [*dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-driver-")) if name)]
+    by_status = (text(one, "pod") for one in (part(driver, "leaving"), driver, part(body, "status", "standby")))
+    return [*dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-{kind}-")) if name)]
 
 
 def _owners(pods: list[Json], prefix: str) -> list[str]:
@@ -128,35 +207,56 @@ def _owners(pods: list[Json], prefix: str) -> list[str]:
 
 
 def _named_jobs(body: Json) -> list[str]:
-    """The Job of the present try or of the last one. One that has ended is there until the resource or the next try ends it."""
-    name = text(part(body, "status", "migration"), "job")
-    return [name] if name else []
+    """The Jobs of the present tries or of the last ones. One that has ended is there until the resource or the next try ends it."""
+    return [name for each in GATES if (name := text(part(body, "status", each), "job"))]
 
 
 def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
     """Pods without our label of Jobs of which no pod was listed, by the label that Kubernetes gives them. A Job's pod may outlive it."""
-    migration, owners = part(found.body, "status", "migration"), {parse.controller(part(pod, "metadata"))["owner"] for pod in found.pods}
+    owners = {parse.controller(part(pod, "metadata"))["owner"] for pod in found.pods}
     jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in found.jobs}
-    if migration.get("state") != MigrationState.COMPLETE:
-        jobs.setdefault(text(migration, "uid"), text(migration, "job"))
-    names = sorted(name for uid, name in jobs.items() if uid and name and uid not in owners and name.startswith(f"{key.name}-migrate-"))
-    return [pod for name in names[:STRAYS] for pod in _by_label(context, key, {JOB_NAME: name}, found.pods)]
+    for gate in (part(found.body, "status", each) for each in GATES):
+        if gate.get("state") != MigrationState.COMPLETE:
+            jobs.setdefault(text(gate, "uid"), text(gate, "job"))
+    ours = tuple(f"{key.name}-{kind}-" for kind in ("migrate", "reset"))
+    names = sorted(name for uid, name in jobs.items() if uid and name and uid not in owners and name.startswith(ours))
+    named = [pod for name in names[:STRAYS] for pod in _by_label(context, key, {JOB_NAME: name}, found.pods)]
+    if not _begins(found.body):
+        return named
+    unnamed = _by_label(context, key, {JOB_NAME: None}, [*found.pods, *named])
+    return [*named, *(pod for pod in unnamed if (text(part(pod, "metadata", "labels"), JOB_NAME) or "").startswith(ours))]
+
+
+def _begins(body: Json) -> bool:
+    """Whether the first Job of its kind is to be made. The pod of an earlier resource's may still work, and no name of its Job is known."""
+    asked = (part(body, "spec"), part(body, "status", "lastGoodSpec"))
+    return any(spec.get(field) and gate not in part(body, "status") for gate, field in GATES.items() for spec in asked)
 
 
 def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
-    """Executors without our label, by Spark's own. They are looked for when the driver does not work: they are waited for, and then one is made."""
+    """Executors without our label, by Spark's own.
+
+    They are looked for when the driver does not work: they are waited for, and then one is made. And when more have registered than were listed.
+    """
     driver = part(found.body, "status", "driver")
-    there = [meta for pod in found.pods if (meta := part(pod, "metadata")).get("name") == driver.get("pod") and "deletionTimestamp" not in meta]
-    if (
-        any(driver.get("uid") in {None, meta["uid"]} for meta in there)
-        and "leaving" not in driver
-        and "deletionTimestamp" not in found.body["metadata"]
-    ):
+    there = [pod for pod in found.pods if (meta := part(pod, "metadata")).get("name") == driver.get("pod") and "deletionTimestamp" not in meta]
+    works = [pod for pod in there if driver.get("uid") in {None, pod["metadata"]["uid"]}]
+    if works and "leaving" not in driver and "deletionTimestamp" not in found.body["metadata"] and not _lacks_executors(works[0], found):
         return []
-    last = whole(driver.get("attempt")) or 0
+    last, about = whole(driver.get("attempt")) or 0, parse.resource(found.body, context.kind)
     unseen = last - 1 if driver.get("pod") and not driver.get("uid") else 0
-    attempts = sorted({last, unseen, whole(part(driver, "leaving").get("attempt")) or 0} - {0})
-    return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: f"{key.name}-{attempt}"}, found.pods)]
+    attempts = sorted(
+        {last, unseen, *(whole(one.get("attempt")) or 0 for one in (part(driver, "leaving"), part(found.body, "status", "standby")))} - {0}
+    )
+    return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: about.app(attempt)}, found.pods)]
+
+
+def _lacks_executors(driver: Json, found: Found) -> bool:
+    """Whether more executors have registered with this driver, by its report, than there are pods of it. With `executor.inDriver` it is its own."""
+    report = parse.pod(driver).report
+    listed = [pod for pod in found.pods if parse.controller(part(pod, "metadata"))["owner"] == driver["metadata"]["uid"]]
+    alone = part(found.body, "spec", "executor").get("inDriver") is True
+    return report is not None and not alone and report.executors > len(listed)
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:
@@ -164,8 +264,35 @@ def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:
     return there is not None and "deletionTimestamp" in there["metadata"]
 
 
-def _view(context: ReconcileContext, key: ResourceKey, body: Json, observed: Observed, now: datetime) -> View:
-    refusal, observed = context.refusals.get(key), replace(observed, failing=context.failing.get(key))
+def _view(context: ReconcileContext, key: ResourceKey, body: Json, seen: Seen, now: datetime) -> View:
+    refusal, observed = context.refusals.get(key), replace(seen.own, failing=context.failing.get(key))
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
-        observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
-    return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.holder(key, body, context.settings.policy)))
+        observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until, standby_refused=refusal.standby)
+    if context.kind != CONSUMER_KIND:
+        members = replace((context.consumers or context.cache).count(key), orphans=seen.orphans)
+        if "deaths" in part(body, "status") or any(pod.exit for pod in seen.own.drivers):
+            members = replace(members, versions=_versions(context, key), busy=_busy(context, key))
+        return pools.pool_view(body, observed, now, context.settings.policy, members)
+    view = parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.holder(key, body, context.settings.policy)))
+    named = view.wanted.spec.pool if view.wanted else None
+    if (named or view.driver.host) and not context.pools_listed:
+        raise Unavailable(UNLISTED_POOLS)
+    pool = pools.Pool(named, context.pools.body(ResourceKey(key.namespace, named)), context.settings.policy) if named else None
+    return pools.member_view(view, pool, seen.hosts, seen.executors, pool.out(body) if pool else None)
+
+
+def _versions(context: ReconcileContext, key: ResourceKey) -> dict[str, MemberVersion]:
+    """Of all consumers that name this pool."""
+    cache = context.consumers or context.cache
+    seen = [(body, cache.member(member)) for member in cache.members(key) if (body := cache.body(member)) is not None]
+    return {body["metadata"]["uid"]: replace(pools.version_of(body), wants=about is not None and about.wants) for body, about in seen}
+
+
+def _busy(context: ReconcileContext, key: ResourceKey) -> dict[str, frozenset[str]]:
+    """By pod of a pool, the members whose last report has an open batch."""
+    hosts = context.hosts.of_namespace(key.namespace)
+    return {host.pod.uid: frozenset(seat.name for seat in host.seats if _has_batch(seat)) for host in hosts}
+
+
+def _has_batch(seat: Seat) -> bool:
+    return seat.exit is None and seat.report is not None and seat.report.open_batch is not None

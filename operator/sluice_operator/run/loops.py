@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice_operator.cluster.port import ApiError, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Unavailable
 from sluice_operator.plan.running import STALE
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.refusals import report_failing
@@ -55,9 +55,13 @@ class Loops:
         self._figures: dict[ResourceKey, datetime] = {}
         self._alive: set[ResourceKey] = set()
 
-    def listed(self) -> None:
-        """Every KinesisConsumer has been seen once. Before, a newer resource would be taken for the only one with its table."""
-        self._listed = True
+    def listed(self, *, pools: bool = True) -> None:
+        """Every KinesisConsumer has been seen once. Before, a newer resource would be taken for the only one with its table.
+
+        Args:
+            pools: so has every KinesisConsumerPool.
+        """
+        self._listed, self._context.pools_listed = True, pools
         self._begin()
 
     def lead(self) -> None:
@@ -167,7 +171,7 @@ class Loops:
         finally:
             self._reconciles.pop(key, None)
             self._metrics.passes.labels(result).observe(time.monotonic() - began)
-        if outcome.wake is None:
+        if outcome.wake is None and self._context.kind == CONSUMER_KIND:  # a pool may have the name of a consumer, whose figures stay
             self._metrics.forget(key)
         return outcome
 
@@ -176,9 +180,10 @@ class Loops:
         while True:
             pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
             try:
-                await asyncio.wait_for(self._bells[key].wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._bells[key].wait()
             except TimeoutError:
-                reported = self._context.cache.last_report_at(key)
+                reported = self._context.last_report_at(key)
                 if latest is None or reported is None or min(reported + STALE, latest) <= wake:
                     return key not in self._alive
                 wake = min(reported + STALE, latest)

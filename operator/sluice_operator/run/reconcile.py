@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from sluice_operator.apply.execute import ActionContext, apply
 from sluice_operator.cluster.port import Conflict, Rejected
 from sluice_operator.observe.cache import version_of
+from sluice_operator.plan.kinds import plan
 from sluice_operator.plan.live_read_policy import needs_live_read
-from sluice_operator.plan.rules import plan
 from sluice_operator.plan.write_policy import BATCHED_EVERY, WriteContext, WriteTime, only_told, urgent, write_time
 from sluice_operator.run import schedule
 from sluice_operator.run.live_read import cached_view, live_read, overdue
-from sluice_operator.run.refusals import action_refused, conflict, status_refused
+from sluice_operator.run.refusals import action_accepted, action_refused, conflict, status_refused
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import key_of
 from sluice_operator.run.status_write import send_events, tell, write_status
@@ -110,7 +110,7 @@ def _write_time(context: ReconcileContext, view: View, intent: Plan) -> WriteTim
 
 
 def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) -> ReconcileResult:
-    """Record, then apply. A conflict is no error: the resource has changed since, and the next reconcile sees it."""
+    """Record, then apply. A conflict is not an error: the resource has changed since, and the next reconcile sees it."""
     if intent.actions == (AddFinalizer(),):
         take_over(context, view, intent)
         return schedule.soon(view.now)
@@ -124,18 +124,16 @@ def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) 
             return waits
         view = view.with_status(intent.status)  # a deletion continues: it only ends what there is
     try:
-        _apply(context, view, intent)
+        if not _apply(context, view, intent):
+            return schedule.soon(view.now)
     except Conflict as error:
         return conflict(view, error)
-    except Rejected as error:
-        action_refused(context, view, error)
-        return schedule.soon(view.now)
     return replace(schedule.soon(view.now), acted=True) if intent.actions else schedule.as_planned(context, intent, view.now)
 
 
 def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> View:
     """Write the status if it is time, and send the events of what was decided. The view of what is stored then."""
-    decided = replace(intent, events=tuple(event for event in intent.events if not event.after_action))
+    decided = replace(intent, events=tuple(event for event in intent.events if event.after is None))
     refused = view.now < context.unwritable.get(key_of(view), view.now)
     if _write_time(context, view, intent) is WriteTime.NOW and not refused:
         if not intent.actions and urgent(view.status, intent.status) and only_told(view.status, intent.status):
@@ -147,11 +145,16 @@ def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> 
     return view.with_status(intent.status)
 
 
-def _apply(context: ReconcileContext, view: View, intent: Plan) -> None:
-    """Take the actions, then send the events of what was done."""
+def _apply(context: ReconcileContext, view: View, intent: Plan) -> bool:
+    """Take the actions, and send the events of each that was done. False: one was refused, and those after it are not taken."""
     about = ActionContext(context.cluster, view, context.settings)
     for action in intent.actions:
-        apply(about, action)
+        try:
+            apply(about, action)
+        except Rejected as error:
+            action_refused(context, view, action, error)
+            return False
+        send_events(context, view, replace(intent, events=tuple(event for event in intent.events if event.after == action)))
     if intent.actions:
-        context.refusals.pop(key_of(view), None)
-    send_events(context, view, replace(intent, events=tuple(event for event in intent.events if event.after_action)))
+        action_accepted(context, view, intent.actions)
+    return True

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sluice_operator.election.thread import Election, LeaderOnly
     from sluice_operator.observe.watch_health import Freshness, Lister
     from sluice_operator.run.loops import Loops
+    from sluice_operator.run.pool_events import BothLoops
 
 LOG = logging.getLogger("sluice")
 
@@ -46,7 +47,7 @@ class Audits:
 class LeaderService:
     """Reconciles resources as soon as this process is elected; at once without an election."""
 
-    def __init__(self, loops: Loops, port: LeaderOnly, election: Callable[[Callable[[], None]], Election] | None) -> None:
+    def __init__(self, loops: Loops | BothLoops, port: LeaderOnly, election: Callable[[Callable[[], None]], Election] | None) -> None:
         self._loops, self._port, self._make = loops, port, election
         self._election: Election | None = None
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.cluster.port import POOL_KIND
+from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.hosts import Hosts
 from sluice_operator.plan.write_policy import AT_ONCE_WITHIN, MOST_AT_ONCE
 from sluice_operator.run.rate_limit import RateLimit
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.cluster.port import Cluster
-    from sluice_operator.observe.cache import Cache
     from sluice_operator.settings import Settings
     from sluice_operator.state.actions import Plan
     from sluice_operator.state.objects import Trouble
@@ -26,11 +27,12 @@ MOST_EVENTS, EVENTS_WITHIN = 10, timedelta(minutes=10)  # of one reason, about o
 
 @dataclass(slots=True)
 class Refusal:
-    """The API server refused an action for that generation of the spec. It is not repeated before `until`."""
+    """The API server refused an action for that generation of the spec. It is not repeated before `until`. `standby`: it was about a standby only."""
 
     trouble: Trouble
     generation: int
     until: datetime
+    standby: bool = False
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class ReconcileContext:
         told: events by reason. One that is too much is left out: the conditions say the same.
         failing: why reconciles have failed for a minute or longer, until one succeeds; every status that is written says so.
         unwritable: until when a status that the API server refused is not written again.
+        pools, consumers: the cache of the other kind, which is `cache` itself of one of the two. hosts: pods of pools.
+        pools_listed: every pool has been seen once, or the API server serves none.
         on_status_written: called with the view that was replaced and the plan, for metrics.
     """
 
@@ -58,7 +62,20 @@ class ReconcileContext:
     unwritable: dict[ResourceKey, datetime] = field(default_factory=dict)
     at_once: RateLimit = field(default_factory=lambda: RateLimit(MOST_AT_ONCE, AT_ONCE_WITHIN))
     told: RateLimit = field(default_factory=lambda: RateLimit(MOST_EVENTS, EVENTS_WITHIN))
+    pools: Cache = field(default_factory=lambda: Cache(POOL_KIND))
+    hosts: Hosts = field(default_factory=Hosts)
+    consumers: Cache | None = None
+    pools_listed: bool = True
     on_status_written: Callable[[View, Plan], None] = lambda _view, _plan: None
+
+    @property
+    def kind(self) -> str:
+        """Of the resources that are reconciled."""
+        return self.cache.kind
+
+    def last_report_at(self, key: ResourceKey) -> datetime | None:
+        """When the last report of the driver that the status names was seen first, of a pod or of a seat."""
+        return self.cache.last_report_at(key) or self.hosts.reported_at(self.cache.driver_uid(key))
 
     def forget(self, key: ResourceKey) -> None:
         """The resource is gone. One of the same name that the watch has shown since stays in the cache."""
@@ -67,6 +84,18 @@ class ReconcileContext:
             memory.pop(key, None)
         self.at_once.forget(key)
         self.told.forget(key)
+
+
+def of_pools(context: ReconcileContext) -> ReconcileContext:
+    """What the reconciles of pools share, next to those of consumers."""
+    return ReconcileContext(
+        context.cluster,
+        context.pools,
+        context.settings,
+        hosts=context.hosts,
+        consumers=context.cache,
+        on_status_written=context.on_status_written,
+    )
 
 
 def key_of(view: View) -> ResourceKey:

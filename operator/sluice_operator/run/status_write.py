@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.events import announce
-from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.cluster.port import Rejected
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.run.shared import key_of
@@ -39,7 +39,7 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
     """
     status, key = intent.status, key_of(view)
     document = dump_status(status)
-    written = context.cluster.replace_status(with_status(body, document))
+    written = context.cluster.replace_status(with_status(body, document, context.kind))
     context.cache.answered(written, version_of(body))
     if lost := dropped(document, written.get("status")):
         raise Rejected("CrdOutdated", f"the CRD does not know {lost}; install the CRD of this operator's version")
@@ -48,13 +48,13 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
     if _line(status) != _line(view.status):
         LOG.info("%s/%s: %s", *key, _line(status))
     context.on_status_written(view, intent)
-    return replace(view, resource=parse.resource(written))
+    return replace(view, resource=parse.resource(written, view.resource.kind))
 
 
-def with_status(body: Json, status: Json) -> Json:
+def with_status(body: Json, status: Json, kind: str) -> Json:
     """What replaces the status of a resource. Its spec stays as it is stored, even where it is nested too deeply to be read."""
     meta = {key: value for key, value in body["metadata"].items() if key != "managedFields"}  # as deep as the spec
-    return {"apiVersion": body.get("apiVersion") or API, "kind": CONSUMER_KIND, "metadata": meta, "status": status}
+    return {"apiVersion": body.get("apiVersion") or API, "kind": kind, "metadata": meta, "status": status}
 
 
 def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:

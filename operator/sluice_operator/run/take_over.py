@@ -32,7 +32,7 @@ def take_over(context: ReconcileContext, view: View, intent: Plan) -> Json | Non
         conflict(view, error)
         return None
     except Rejected as error:
-        action_refused(context, view, error)
+        action_refused(context, view, AddFinalizer(), error)
         return None
     context.refusals.pop(key_of(view), None)
     send_events(context, view, intent)

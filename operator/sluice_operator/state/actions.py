@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sluice_operator.state.seats import ClearSeat, EndSeat, PutSeat
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -30,8 +32,18 @@ class CreateDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateStandby:
+    """Create the driver pod that `status.standby` names."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateJob:
     """Create the Job that `status.migration` names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateResetJob:
+    """Create the Job that `status.position` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +72,22 @@ class Retarget:
     executors: int
 
 
-Action = AddFinalizer | RemoveFinalizer | CreateDriver | CreateJob | DeletePod | DeleteJob | Retarget
+OfSeat = PutSeat | EndSeat | ClearSeat
+Action = AddFinalizer | RemoveFinalizer | CreateDriver | CreateStandby | CreateJob | CreateResetJob | DeletePod | DeleteJob | Retarget | OfSeat
 
 
 @dataclass(frozen=True, slots=True)
 class EventToSend:
-    """What `kubectl describe` shows; `warning` decides the type. With `after_action` it is sent when the actions have succeeded."""
+    """What `kubectl describe` shows; `warning` decides the type. With `after` it is sent as soon as that action has succeeded, and not before.
+
+    `ended`: a driver ended unasked, for this reason, and is to be counted.
+    """
 
     reason: str
     message: str
     warning: bool = False
-    after_action: bool = False
+    after: Action | None = None
+    ended: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

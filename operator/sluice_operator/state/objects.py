@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
-from sluice_operator.state.status import CamelCase, DrainStatus, Exit
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.state.status import CamelCase, DrainStatus, Exit, Moved, VersionStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What the operator reads of a KinesisConsumer besides spec and status."""
+    """What the operator reads of a KinesisConsumer, or of a KinesisConsumerPool, besides spec and status."""
 
     namespace: str
     name: str
@@ -28,6 +30,25 @@ class Resource:
     restart: str | None = None
     force: str | None = None
     accept_loss: str | None = None
+    kind: str = CONSUMER_KIND
+
+    def driver_name(self, attempt: int) -> str:
+        """The name of a driver's pod: `orders-driver-3`; of a pool `small-pool-3`."""
+        return f"{self.name}-{'driver' if self.kind == CONSUMER_KIND else 'pool'}-{attempt}"
+
+    def app(self, attempt: int) -> str:
+        """Spark's name for a driver, with which the names of its executors begin. A pool has no name that a consumer may have."""
+        return f"{self.name}-{'' if self.kind == CONSUMER_KIND else 'pool'}{attempt}"
+
+
+FIGURES = (
+    "batch", "open_batch", "millis_behind_latest", "records_per_second", "records", "dead_letters",
+    "busy", "active_shards", "farthest_shard", "millis_behind_others",
+)  # fmt: skip
+"""Fields of a report that move with every batch, and on which no rule depends before it looks by itself."""
+
+
+FULL = "exceeded quota"  # the API server's words for an amount; a quota that asks for a size says "must specify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +57,11 @@ class Trouble:
 
     reason: str
     message: str
+
+    @property
+    def no_room(self) -> bool:
+        """Whether another pod would have to go first: no node has room for it, or a quota is used up."""
+        return self.reason == "Unschedulable" or FULL in self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +83,12 @@ class Report(CamelCase):
     records_per_second: float | None = None
     records: int | None = None
     dead_letters: int | None = None
+    busy: float | None = None
+    active_shards: int | None = None
+    farthest_shard: str | None = None
+    millis_behind_others: int | None = None
     warnings: tuple[str, ...] = ()
+    versions: tuple[VersionStatus, ...] = ()
 
     @property
     def holds_all(self) -> bool:
@@ -65,11 +96,15 @@ class Report(CamelCase):
         return self.phase in {"Running", "Idle"} and self.held_shards == self.open_shards + self.ended_shards
 
     @property
+    def stands_by(self) -> bool:
+        """Spark and the pipeline are ready, and another driver has the lease."""
+        return self.phase == "StandingBy"
+
+    @property
     def without_figures(self) -> Report:
         """What a plan may depend on."""
-        return replace(
-            self, number=0, batch=None, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None, dead_letters=None
-        )
+        unknown: dict[str, Any] = dict.fromkeys(FIGURES)
+        return replace(self, number=0, **unknown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +113,11 @@ class Pod:
 
     `gone_by` is the end of its grace period; in the cache by this process's clock, and `told_gone_by` is the same by the API server's.
     `forced`: its deletion waits for no node any more. `finalizers` keep it, whoever set them. `rows` and `warnings` are
-    a migration's result.
+    a migration's result, and `moved` is that of a move of positions.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
+    `table_hash`: what decides which checkpoint table it finds under its name.
     `unlisted`: a label of ours is gone, so no watch shows it.
+    `working`: of a pool's pod that ended, the members that its exit message names. It is None without a message, or if it does not name all.
     """
 
     name: str
@@ -97,6 +134,7 @@ class Pod:
     finalizers: tuple[str, ...] = ()
     started_at: datetime | None = None
     spec_hash: str | None = None
+    table_hash: str | None = None
     target: str | None = None
     exit: Exit | None = None
     trouble: Trouble | None = None
@@ -106,6 +144,8 @@ class Pod:
     unlisted: bool = False
     rows: int | None = None
     warnings: int | None = None
+    moved: Moved | None = None
+    working: tuple[str, ...] | None = None
 
     @property
     def deleting(self) -> bool:
@@ -125,7 +165,10 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A migration Job: `state` is Active, Complete or Failed. `active`: Kubernetes counts a pod of it that has not ended. `finalizers` keep it."""
+    """A Job of a migration, or of a move of positions: `state` is Active, Complete or Failed.
+
+    `active`: Kubernetes counts a pod of it that has not ended. `finalizers` keep it.
+    """
 
     name: str
     uid: str
@@ -144,7 +187,8 @@ class Job:
 class Observed:
     """Everything of one resource that exists, and what of it cannot be seen any more.
 
-    `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`.
+    `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`. `standby_refused`: it was about a
+    standby only, so nothing else waits.
     `failing`: why reconciles of the resource have failed for a minute or longer.
     `exits` are those that were ever seen of drivers, by uid: their pods may be gone by now.
     `doomed`: the whole namespace is being deleted, and the rest was not looked at.
@@ -156,6 +200,7 @@ class Observed:
     jobs: tuple[Job, ...] = ()
     refusal: Trouble | None = None
     refused_until: datetime | None = None
+    standby_refused: bool = False
     failing: str | None = None
     exits: Mapping[str, Exit] = field(default_factory=dict)
     doomed: bool = False

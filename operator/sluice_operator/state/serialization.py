@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -13,15 +14,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice_operator.names import camel, printable
 from sluice_operator.state.objects import Report
-from sluice_operator.state.status import DrainStatus, Status
+from sluice_operator.state.status import DrainStatus, Phase, StandbyState, Status, TrialState, VersionStatus
 from sluice_operator.untrusted import bounds
 from sluice_operator.untrusted.values import EARLIEST, LATEST, MOST, Unreadable, moment
 
 STATUS = TypeAdapter(Status)
 _REPORT = TypeAdapter(Report)
 TEXT = 131_072  # characters of a report: half of what all annotations of a pod may have
-WORD, WORDS, NAME = 64, 1024, 253  # characters of a word, of a warning, and of a pod's name
+WORD, WORDS, NAME, SHARD = 64, 1024, 253, 128  # characters of a word, of a warning, of a pod's name, and of a shard's, as Kinesis has it
 DRAINS, WARNINGS = 50, 16  # of a report: as many drains as a status shows
+VERSIONS, IMAGE = 10, 300  # of a report, and characters of an image's name, as a driver keeps it
+SPECS = ("lastGoodSpec", "provenSpec")
+STATES: dict[str, type[StrEnum]] = {"standby": StandbyState, "trial": TrialState}
 
 Json = dict[str, Any]
 
@@ -29,12 +33,12 @@ Json = dict[str, Any]
 def load_status(raw: Json | None) -> Status:
     """The status as stored; a new resource has none.
 
-    Its last good spec is bounded as a spec is, not as a part of the status. One that is no spec counts as none, and the rest is read.
+    Its specs are bounded as a spec is, not as a part of the status. One that is not a spec counts as none, and the rest is read.
 
     Raises:
         Unreadable: the status has content that the operator never writes; the message names the first such field.
     """
-    stored, good = _apart(raw or {})
+    stored, specs = _apart(raw or {})
     if unusable := bounds.problem(stored, "status"):
         raise Unreadable(unusable)
     try:
@@ -44,16 +48,30 @@ def load_status(raw: Json | None) -> Status:
         raise Unreadable(f"{'.'.join(['status', *map(str, first['loc'])])}: {first['msg']}") from None
     if (found := next(_impossible_times(status, "status"), None)) is not None:
         raise Unreadable(f"{found}: is not a time with a zone between the years 2000 and 2200")
-    return replace(status, last_good_spec=good)
+    return replace(status, last_good_spec=specs.get("lastGoodSpec"), proven_spec=specs.get("provenSpec"))
 
 
-def _apart(raw: Any) -> tuple[Any, Json | None]:
-    """The status without its last good spec, and that."""
+def _apart(raw: Any) -> tuple[Any, dict[str, Json]]:
+    """The status without its specs and without what only a later operator knows; and those specs."""
     if not isinstance(raw, dict):
-        return raw, None
-    good = raw.get("lastGoodSpec")
-    usable = isinstance(good, dict) and not bounds.problem(good, "status.lastGoodSpec")
-    return {key: value for key, value in raw.items() if key != "lastGoodSpec"}, good if usable else None
+        return raw, {}
+    specs = {key: raw[key] for key in SPECS if isinstance(raw.get(key), dict) and not bounds.problem(raw[key], f"status.{key}")}
+    kept = {key: value for key, value in raw.items() if key not in SPECS and not _is_newer(key, value)}
+    return kept, specs
+
+
+def _is_newer(key: str, value: Any) -> bool:
+    """Whether a later operator wrote this, in one word: a phase, on which nothing depends, or the state of a standby or a trial. They count as none.
+
+    The pod of such a standby is then a stray, so it is deleted. `attempts` still counts it. The version of such a trial is tried once more.
+    """
+    if key in STATES and isinstance(value, dict):
+        return _is_unknown(value.get("state"), STATES[key])
+    return key == "phase" and _is_unknown(value, Phase)
+
+
+def _is_unknown(word: Any, known: type[StrEnum]) -> bool:
+    return isinstance(word, str) and word.isalpha() and word not in set(known)
 
 
 def _impossible_times(value: Any, path: str) -> Iterator[str]:
@@ -70,11 +88,10 @@ def _impossible_times(value: Any, path: str) -> Iterator[str]:
 
 
 def dump_status(status: Status) -> Json:
-    """JSON for the API server, without what is None; `lastGoodSpec` is kept exactly as written."""
-    document: Json = STATUS.dump_python(replace(status, last_good_spec=None), mode="json", by_alias=True, exclude_none=True)
-    if status.last_good_spec is not None:
-        document["lastGoodSpec"] = status.last_good_spec
-    return document
+    """JSON for the API server, without what is None; specs are kept exactly as written."""
+    document: Json = STATUS.dump_python(replace(status, last_good_spec=None, proven_spec=None), mode="json", by_alias=True, exclude_none=True)
+    specs = zip(SPECS, (status.last_good_spec, status.proven_spec), strict=True)
+    return document | {key: spec for key, spec in specs if spec is not None}
 
 
 def dropped(sent: Any, stored: Any, path: str = "status") -> str | None:
@@ -108,17 +125,28 @@ def load_report(text: str | None) -> Report | None:
 
 
 def _bounded(report: Report) -> Report | None:
-    numbers = (value for value in (getattr(report, item.name) for item in fields(report)) if isinstance(value, int))
-    if any(abs(value) >= MOST for value in numbers):
+    numbers = [value for value in (getattr(report, item.name) for item in fields(report)) if isinstance(value, int)]
+    if any(abs(value) >= MOST for value in [*numbers, *(version.first_batch for version in report.versions)]):
         return None
-    rate = report.records_per_second
+    rate, busy, shard = report.records_per_second, report.busy, report.farthest_shard
     return replace(
         report,
         phase=printable(report.phase[:WORD]),
         records_per_second=rate if rate is not None and math.isfinite(rate) else None,
+        busy=busy if busy is not None and 0 <= busy <= 1 else None,
+        farthest_shard=None if shard is None else printable(shard[:SHARD]),
         draining=tuple(_drain(drain) for drain in report.draining[:DRAINS]),
         warnings=tuple(printable(text[:WORDS]) for text in report.warnings[:WARNINGS]),
+        versions=tuple(map(_version, report.versions[:VERSIONS])),
     )
+
+
+def _version(version: VersionStatus) -> VersionStatus:
+    return replace(version, since=_sound(version.since), hash=_short(version.hash), image=_short(version.image, IMAGE), reset=_short(version.reset))
+
+
+def _short(text: str | None, most: int = WORD) -> str | None:
+    return None if text is None else printable(text[:most])
 
 
 def _drain(drain: DrainStatus) -> DrainStatus:

@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING
 from sluice_operator.names import END_REACHED
 from sluice_operator.state.actions import Action
 from sluice_operator.state.objects import Observed, Pod, Resource
-from sluice_operator.state.status import DriverStatus, MigrationState, MigrationStatus, Phase, Status
+from sluice_operator.state.seats import ALONE, Members, Seating
+from sluice_operator.state.status import (
+    AutoscaleStatus,
+    DriverStatus,
+    MigrationState,
+    MigrationStatus,
+    Phase,
+    PositionStatus,
+    StandbyState,
+    StandbyStatus,
+    Status,
+    TrialState,
+    TrialStatus,
+)
 
 if TYPE_CHECKING:
     from sluice_operator.resource.changes import DesiredSpec
@@ -21,6 +34,7 @@ if TYPE_CHECKING:
 
 DEADLINE = timedelta(seconds=600)
 NEVER = datetime.max.replace(tzinfo=UTC)
+RAISING = ("Isolating", "OutageLasts")  # warnings of a driver on whose batch `process` raises
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +57,39 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """`wanted` is the present spec, or the last good one while `problem` says why the present one is refused.
+    """`asked` is the present spec, or the last good one while `problem` says why the present one is refused.
 
-    `rests`: the present one, refused or not, says that nothing shall run.
+    `former`: the same with the proven version in place of its own, if there is one that may be carried out.
+    `rests`: the present spec, refused or not, says that nothing shall run. `seating`: what a consumer has to do with pools. `members`: of a pool.
     """
 
     resource: Resource
-    wanted: DesiredSpec | None
+    asked: DesiredSpec | None
     problem: str | None
     status: Status
     observed: Observed
     now: datetime
     rests: bool = False
+    seating: Seating = ALONE
+    members: Members | None = None
+    former: DesiredSpec | None = None
+
+    @property
+    def wanted(self) -> DesiredSpec | None:
+        """The spec to carry out: what was asked for, unless its version was rolled back."""
+        return self.asked if self.rolled_back is None or self.former is None else self.former
+
+    @property
+    def rolled_back(self) -> TrialStatus | None:
+        """The trial of the version that is asked for, if it was rolled back, and nobody asks to try it again."""
+        one = self.status.trial
+        back = one is not None and one.state is TrialState.ROLLED_BACK and self.is_tried(one)
+        return one if back else None
+
+    def is_tried(self, one: TrialStatus) -> bool:
+        """Whether this trial is of what is asked for. One that is over begins again with another request for a restart."""
+        same = self.asked is not None and self.asked.is_hash(one.hash)
+        return same and (one.state is TrialState.RUNNING or self.resource.restart in {None, one.restart})
 
     @property
     def driver(self) -> DriverStatus:
@@ -72,6 +107,84 @@ class View:
         leaving = self.driver.leaving
         return next((pod for pod in self.observed.drivers if leaving is not None and pod.uid == leaving.uid), None)
 
+    @property
+    def standby_pod(self) -> Pod | None:
+        """The pod that `status.standby` names, whatever became of it."""
+        one = self.status.standby
+        return None if one is None else next((pod for pod in self.observed.drivers if self._is_standby(pod, one)), None)
+
+    def _is_standby(self, pod: Pod, one: StandbyStatus) -> bool:
+        return pod.name == one.pod and pod.owner == self.resource.uid and one.uid in {None, pod.uid}
+
+    @property
+    def own_executors(self) -> tuple[Pod, ...]:
+        """Executors without those of the standby: nothing of this consumer is read by these."""
+        pod = self.standby_pod
+        return self.observed.executors if pod is None else tuple(one for one in self.observed.executors if one.owner != pod.uid)
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether the next driver of a rollout starts beside the present one. One that looks for a record ends first: it puts good ones aside."""
+        rollout, back = self.wanted.spec.rollout if self.wanted else None, self.rolled_back
+        harmless = back is None or back.reason not in RAISING
+        return rollout is not None and rollout.stands_by and not self.stopped and harmless
+
+    @property
+    def has_failover(self) -> bool:
+        """Whether the spec asks for a standby behind the driver between rollouts, too."""
+        rollout = self.wanted.spec.rollout if self.wanted else None
+        return rollout is not None and rollout.for_good and not self.stopped
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether the version that runs has to prove itself, or the proven one that it was not to blame."""
+        one = self.status.trial
+        return one is not None and (one.state is TrialState.RUNNING or (one.state is TrialState.ROLLED_BACK and not one.passed))
+
+    @property
+    def keeps_table(self) -> bool:
+        """Whether the next driver finds the present one's lease. In another table both would work at once.
+
+        False if the driver's pod does not say: an earlier operator created it.
+        """
+        pod = self.driver_pod
+        return pod is not None and self.wanted is not None and pod.table_hash == self.wanted.table_hash
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing shall run."""
+        spec = self.wanted.spec if self.wanted else None
+        return self.resource.deleting or self.rests or (spec is not None and (spec.suspend or not spec.replicas))
+
+    @property
+    def ready_time(self) -> timedelta:
+        """`spec.rollout.readySeconds`."""
+        rollout = self.wanted.spec.rollout if self.wanted else None
+        return timedelta(seconds=rollout.ready_seconds) if rollout else timedelta()
+
+    def is_meant(self, one: StandbyStatus) -> bool:
+        """Whether a rollout is under way, and this is its standby. If none is: whether it stands behind the driver for good."""
+        fits = self.wanted is not None and self.wanted.is_hash(one.spec_hash) and one.restart == self.restart
+        asked = self.stands_by if self.outdated is not None else self.has_failover and not self.on_trial
+        return fits and asked
+
+    def remembers(self, one: StandbyStatus) -> bool:
+        """Whether a standby that was given up still says how the wanted spec was rolled out."""
+        fits = self.wanted is not None and self.wanted.is_hash(one.spec_hash)
+        return fits and self.stands_by and one.state is StandbyState.GIVEN_UP
+
+    def promoted(self, one: StandbyStatus) -> DriverStatus:
+        """The standby, as the driver."""
+        return DriverStatus(
+            attempt=one.attempt,
+            pod=one.pod,
+            uid=one.uid,
+            spec_hash=one.spec_hash,
+            restart=one.restart,
+            started_at=self.now,  # a standby may have stood by for months, and has not worked yet
+            generation=self.driver.generation,
+        )
+
     def names(self, pod: Pod) -> bool:
         """Whether `status.driver` means this very pod, not an older one of the same name."""
         same_pod = pod.name == self.driver.pod and pod.owner == self.resource.uid
@@ -79,12 +192,31 @@ class View:
 
     @property
     def outdated(self) -> str | None:
-        """Why another driver is wanted than the one that the status names: the spec changed, or a restart is asked for. None if it is the same."""
+        """Why another driver is wanted than the one that the status names: the spec changed, or a restart is asked for. None if it is the same.
+
+        A pod of its own that shall be a seat, or the reverse, counts as a changed spec: of its pool.
+        """
         if self.wanted is None:
             return None
-        if not self.wanted.is_hash(self.driver.spec_hash):
+        pod = self.driver_pod
+        if not self.wanted.is_hash(self.driver.spec_hash) or (pod is not None and not self.seating.fits(pod)):
             return "SpecChanged"
         return "RestartRequested" if self.driver.restart != self.restart else None
+
+    @property
+    def in_driver(self) -> bool:
+        """Whether the tasks run in the driver that the status names: not yet while a driver of the former spec works on."""
+        return self.wanted is not None and self.wanted.spec.executor.in_driver and self.wanted.is_hash(self.driver.spec_hash)
+
+    @property
+    def executors(self) -> int:
+        """The wanted number of executors: `spec.replicas`, or what `spec.autoscale` has come to, within its bounds."""
+        if self.wanted is None:
+            return 0
+        bounds, chosen = self.wanted.spec.autoscale, self.status.autoscale
+        if bounds is None:
+            return self.wanted.spec.replicas
+        return min(max(chosen.replicas if chosen else bounds.min, bounds.min), bounds.max)
 
     @property
     def end_reached(self) -> bool:
@@ -103,6 +235,11 @@ class View:
     def migrated(self) -> bool:
         """Whether the migration is complete. That is final."""
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether there is a checkpoint table that says where to read: a driver has reported its lease in it, or a migration has written it."""
+        return self.driver.generation is not None or self.migrated
 
     @property
     def last_report_at(self) -> datetime:
@@ -153,6 +290,10 @@ class Step:
     driver: DriverStatus | None = None
     migration: MigrationStatus | None = None
     forget_migration: bool = False
+    standby: StandbyStatus | None = None
+    forget_standby: bool = False
+    position: PositionStatus | None = None
+    autoscale: AutoscaleStatus | None = None
     actions: tuple[Action, ...] = field(default=())
     wake: datetime | None = None
     due: datetime | None = None
@@ -164,7 +305,13 @@ class Step:
         migration = None if self.forget_migration else self.migration or status.migration
         if self.driver is not None and self.driver.attempt != status.driver.attempt:
             status = replace(status, stream=None, draining=())
-        return replace(status, driver=self.driver or status.driver, migration=migration, progressing_since=self.since)
+        status = replace(status, position=self.position or status.position, autoscale=self.autoscale or status.autoscale)
+        standby = None if self.forget_standby else self.standby or status.standby
+        attempts = self.standby.attempt if self.standby else status.attempts
+        if self.driver is not None and self.driver.attempt < status.driver.attempt:  # the numbers begin again
+            attempts = None
+        driver = self.driver or status.driver
+        return replace(status, driver=driver, standby=standby, attempts=attempts, migration=migration, progressing_since=self.since)
 
 
 def progress(phase: Phase, reason: str, message: str, *actions: Action) -> Step:

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from sluice_operator.observe.cache import ResourceSnapshot
     from sluice_operator.state.objects import Pod, Report
 
+    Figures = Callable[[Json, Pod | None], dict[str, float | None]]
+
 BY_RESOURCE = {
     "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip; until a driver's first commit, how long it was not read. "
     "It grows with the clock while a batch is open. Absent while unknown.",
     "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
+    "sluice_consumer_busy_ratio": "Part of the last minute in which a batch was worked on; at 1 batches follow each other. Absent while unknown.",
     "sluice_consumer_open_shards": "Shards that can still get records.",
     "sluice_consumer_executors": "Executors that exist and are not stopping.",
     "sluice_consumer_draining_executors": "Executors that finish their work before they stop.",
@@ -36,16 +39,30 @@ BY_RESOURCE = {
     "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
     "sluice_consumer_ready": "1 if the condition Ready is True.",
     "sluice_consumer_stalled": "1 if the condition Stalled is True: you have to act.",
+    "sluice_consumer_scaling_limited": "1 if the condition ScalingLimited is True: `spec.autoscale` adds no executor, or its executors do not come.",
+    "sluice_consumer_position_refused": "1 if the condition PositionRefused is True: `spec.position` moved nothing.",
+    "sluice_consumer_standby_ready": "1 if a standby stands behind the driver, else 0. Absent unless `spec.rollout.standby` is Always.",
+    "sluice_consumer_rolled_back": "1 if the condition RolledBack is True: the last proven version runs, not the one of the spec.",
+    "sluice_consumer_out_of_pool": "1 if the condition OutOfPool is True: it ended the process of its pool too often, and has a driver of its own.",
+}
+BY_POOL = {
+    "sluice_pool_members": "KinesisConsumers that name the pool. Absent until the operator has counted them.",
+    "sluice_pool_ready_members": "Members of the pool that are ready. Absent until the operator has counted them.",
+    "sluice_pool_members_out": "Members that were put out of the pool. Each has a driver of its own.",
+    "sluice_pool_deaths": "Largest number of ends of the pool's process in a row that named the same member; members that are out do not count.",
+    "sluice_pool_ready": "1 if the condition Ready of the pool is True.",
+    "sluice_pool_stalled": "1 if the condition Stalled of the pool is True: you have to act.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Read at every scrape: the resources in the cache, whether this process leads, and how many seconds each watch is behind."""
+    """Read at every scrape: consumers in the cache, whether this process leads, how many seconds each watch is behind, and pools."""
 
     resources: Callable[[], Iterable[ResourceSnapshot]]
     leads: Callable[[], bool]
     behind: Callable[[], dict[str, float]]
+    pools: Callable[[], Iterable[ResourceSnapshot]] = tuple
 
 
 class Gauges(Collector):
@@ -56,11 +73,11 @@ class Gauges(Collector):
 
     def describe(self) -> list[GaugeMetricFamily]:
         """The families without values, as the registry needs them."""
-        return [*_families()]
+        return [*_of_process(), _consumers(), *_by(BY_RESOURCE), *_by(BY_POOL)]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """All families with the values of this moment."""
-        leader, build, behind, consumers, *by_resource = _families()
+        leader, build, behind = _of_process()
         leads = self._sources.leads()
         leader.add_metric([], float(leads))
         build.add_metric([_version()], 1)
@@ -68,37 +85,53 @@ class Gauges(Collector):
             behind.add_metric([kind], seconds)
         yield from (leader, build, behind)
         if leads:
-            yield from _resources(list(self._sources.resources()), consumers, by_resource)
+            snapshots = list(self._sources.resources())
+            yield _phases(snapshots)
+            yield from _filled(BY_RESOURCE, snapshots, _figures)
+            yield from _filled(BY_POOL, self._sources.pools(), _of_pool)
 
 
-def _families() -> list[GaugeMetricFamily]:
-    return [
+def _of_process() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+    return (
         GaugeMetricFamily("sluice_leader", "1 in the replica that acts."),
         GaugeMetricFamily("sluice_build_info", "Always 1.", labels=["version"]),
         GaugeMetricFamily("sluice_watch_behind_seconds", "Age of the oldest change that a list showed and the watch has not.", labels=["kind"]),
-        GaugeMetricFamily("sluice_consumers", "Resources in each phase.", labels=["phase"]),
-        *(GaugeMetricFamily(name, text, labels=["namespace", "name"]) for name, text in BY_RESOURCE.items()),
-    ]
+    )
 
 
-def _resources(snapshots: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
-    phases = Counter(text(part(one.body, "status"), "phase") or Phase.PENDING for one in snapshots)
+def _consumers() -> GaugeMetricFamily:
+    return GaugeMetricFamily("sluice_consumers", "Resources in each phase.", labels=["phase"])
+
+
+def _by(texts: dict[str, str]) -> list[GaugeMetricFamily]:
+    return [GaugeMetricFamily(name, text, labels=["namespace", "name"]) for name, text in texts.items()]
+
+
+def _phases(snapshots: list[ResourceSnapshot]) -> GaugeMetricFamily:
+    family, phases = _consumers(), Counter(text(part(one.body, "status"), "phase") or Phase.PENDING for one in snapshots)
     for phase in Phase:
-        consumers.add_metric([phase], phases[phase])
+        family.add_metric([phase], phases[phase])
+    return family
+
+
+def _filled(texts: dict[str, str], snapshots: Iterable[ResourceSnapshot], figures_of: Figures) -> list[GaugeMetricFamily]:
+    """These families, with the figures of each resource that are known."""
+    families = _by(texts)
     for one in snapshots:
-        meta, figures = one.body["metadata"], _figures(part(one.body, "status"), one.driver)
-        for family in by_resource:
+        meta, figures = one.body["metadata"], figures_of(one.body, one.driver)
+        for family in families:
             if (value := figures[family.name]) is not None:
                 family.add_metric([meta["namespace"], meta["name"]], value)
-    yield from (consumers, *by_resource)
+    return families
 
 
-def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
-    report = driver.report if driver is not None else None
-    true = {text(c, "type") for c in objects(status, "conditions") if c.get("status") == "True"}
+def _figures(body: Json, driver: Pod | None) -> dict[str, float | None]:
+    status, report = part(body, "status"), driver.report if driver is not None else None
+    true = _true(status)
     return {
         "sluice_consumer_lag_seconds": _lag(report, status) if report else None,
         "sluice_consumer_records_per_second": report.records_per_second if report else None,
+        "sluice_consumer_busy_ratio": report.busy if report else None,
         "sluice_consumer_open_shards": report.open_shards if report else None,
         "sluice_consumer_executors": whole(status.get("replicas")),
         "sluice_consumer_draining_executors": len(report.draining if report else ()),
@@ -106,7 +139,35 @@ def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
         "sluice_consumer_report_age_seconds": _age(driver, status),
         "sluice_consumer_ready": float("Ready" in true),
         "sluice_consumer_stalled": float("Stalled" in true),
+        "sluice_consumer_scaling_limited": float("ScalingLimited" in true),
+        "sluice_consumer_position_refused": float("PositionRefused" in true),
+        "sluice_consumer_standby_ready": _stands_by(body),
+        "sluice_consumer_rolled_back": float("RolledBack" in true),
+        "sluice_consumer_out_of_pool": float("OutOfPool" in true),
     }
+
+
+def _stands_by(body: Json) -> float | None:
+    """Whether there is a standby, where the spec asks for one for failover. None: it does not, or nothing shall run."""
+    said = [c.get("status") for c in objects(part(body, "status"), "conditions") if text(c, "type") == "StandbyReady"]
+    return float(said[0] == "True") if body.get("failover") and said else None
+
+
+def _of_pool(body: Json, _driver: Pod | None) -> dict[str, float | None]:
+    status = part(body, "status")
+    true, deaths = _true(status), part(status, "deaths")
+    return {
+        "sluice_pool_members": whole(status.get("members")),
+        "sluice_pool_ready_members": whole(status.get("readyMembers")),
+        "sluice_pool_members_out": whole(deaths.get("out")) or 0,
+        "sluice_pool_deaths": whole(deaths.get("most")) or 0,
+        "sluice_pool_ready": float("Ready" in true),
+        "sluice_pool_stalled": float("Stalled" in true),
+    }
+
+
+def _true(status: Json) -> set[str | None]:
+    return {text(c, "type") for c in objects(status, "conditions") if c.get("status") == "True"}
 
 
 def _lag(report: Report, status: Json) -> float | None:

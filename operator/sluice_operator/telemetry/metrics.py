@@ -7,28 +7,31 @@ docs/monitoring.md are generated from here.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-from sluice_operator.cluster.port import ApiError
+from sluice_operator.cluster.port import POOL_KIND, ApiError
 from sluice_operator.plan.events import Reason
 from sluice_operator.plan.known_words import cause
+from sluice_operator.state.status import PositionState
+from sluice_operator.untrusted.values import objects, part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice_operator.cluster.port import Cluster, Json
+    from sluice_operator.cluster.port import Cluster, Json, Labels
     from sluice_operator.observe.cache import ResourceKey
     from sluice_operator.state.actions import EventToSend, Plan
-    from sluice_operator.state.status import MigrationStatus, Status
+    from sluice_operator.state.status import MigrationStatus, PositionStatus
     from sluice_operator.state.view import View
 
+EXECUTOR = "executor"  # its container, and its role
 CUT_SHORT = {Reason.DRAIN_CUT_SHORT, Reason.FORCED}
-UNASKED = {Reason.DRIVER_FAILED, Reason.DRIVER_DISRUPTED}
 disable_created_metrics()  # type: ignore[no-untyped-call]  # otherwise each counter has a second series, `_created`
+ENDED = "Drivers that ended unexpectedly, by cause. The driver of a pool counts once, and not again for each member."
 QUICK = (0.005, 0.02, 0.05, 0.1, 0.5, 1, 5, 15)  # seconds of calls and reconciles
 LONG = (1, 5, 15, 60, 300, 1800, 3600, 21600, 86400)  # seconds in a phase
 
@@ -40,6 +43,7 @@ class OperatorMetrics:
         self.registry = CollectorRegistry()
         self._since: dict[tuple[str, str], tuple[str, float]] = {}
         self._said: dict[str, str] = {}
+        self._killed: set[str] = set()
         self._happenings()
         self._durations()
 
@@ -49,7 +53,12 @@ class OperatorMetrics:
         self.reports = count("sluice_driver_reports", "New reports of drivers seen.")
         self.events = count("sluice_events", "Kubernetes events sent.", ["reason"])
         self.migrations = count("sluice_migrations", "Migration tries, by outcome.", ["state"])
-        self.restarts = count("sluice_restarts", "Drivers that ended unexpectedly, by cause.", ["cause"])
+        self.moves = count("sluice_position_moves", "Tries to move positions, by outcome.", ["state"])
+        for state in PositionState:  # from zero on: a move is rare, and its first one is to be seen
+            self.moves.labels(state)
+        self.restarts = count("sluice_restarts", ENDED, ["cause"])
+        text = "Executors whose container was killed because it used more memory than its limit."
+        self.out_of_memory = count("sluice_executors_out_of_memory", text, ["namespace", "name"])
         self.forced = count("sluice_drains_forced", "Drivers killed during their drain, or removed by annotation.", ["reason"])
 
     def _durations(self) -> None:
@@ -70,23 +79,37 @@ class OperatorMetrics:
             self._said[uid] = report
             self.reports.inc()
 
+    def saw_executor(self, uid: str, key: ResourceKey, body: Json, *, gone: bool) -> None:
+        """A watch showed an executor of a consumer. One that was killed for its memory is counted once, from zero on."""
+        if not gone:
+            self.out_of_memory.labels(*key)
+        if uid not in self._killed and _out_of_memory(body):
+            self._killed.add(uid)
+            self.out_of_memory.labels(*key).inc()
+        if gone:
+            self._killed.discard(uid)
+
     def on_status_written(self, view: View, intent: Plan) -> None:
-        """A reconcile replaced `view.status` by `intent.status`, or sent the events of `intent`."""
+        """A reconcile replaced `view.status` by `intent.status`, or sent the events of `intent`. Of a pool, only its events and ends are counted."""
         for event in intent.events:
-            self._event(event, intent.status)
-        self._migration(view.status.migration, intent.status.migration)
+            self._event(event)
+        if view.resource.kind == POOL_KIND:
+            return
+        self._tried(self.migrations, view.status.migration, intent.status.migration)
+        self._tried(self.moves, view.status.position, intent.status.position)
         self._phase((view.resource.namespace, view.resource.name), intent.status.phase, time.monotonic())
 
-    def _event(self, event: EventToSend, status: Status) -> None:
+    def _event(self, event: EventToSend) -> None:
         self.events.labels(event.reason).inc()
         if event.reason in CUT_SHORT:
             self.forced.labels(event.reason).inc()
-        if event.reason in UNASKED and status.driver.exit:
-            self.restarts.labels(cause(status.driver.exit.reason)).inc()
+        if event.ended is not None:
+            self.restarts.labels(cause(event.ended)).inc()
 
-    def _migration(self, before: MigrationStatus | None, after: MigrationStatus | None) -> None:
+    @staticmethod
+    def _tried(counter: Counter, before: MigrationStatus | PositionStatus | None, after: MigrationStatus | PositionStatus | None) -> None:
         if after is not None and (before is None or (before.job, before.state) != (after.job, after.state)):
-            self.migrations.labels(after.state).inc()
+            counter.labels(after.state).inc()
 
     def _phase(self, key: tuple[str, str], phase: str, now: float) -> None:
         before, since = self._since.get(key, (None, now))
@@ -98,6 +121,13 @@ class OperatorMetrics:
     def forget(self, key: ResourceKey) -> None:
         """The resource is gone."""
         self._since.pop((key.namespace, key.name), None)
+        with suppress(KeyError):
+            self.out_of_memory.remove(*key)
+
+
+def _out_of_memory(pod: Json) -> bool:
+    own = (each for each in objects(part(pod, "status"), "containerStatuses") if each.get("name") == EXECUTOR)
+    return any(part(each, "state", "terminated").get("reason") == "OOMKilled" for each in own)
 
 
 class MeteredCluster:
@@ -111,7 +141,7 @@ class MeteredCluster:
         with self._timed("get"):
             return self._cluster.get(kind, namespace, name)
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """See Cluster."""
         with self._timed("list"):
             return self._cluster.list(kind, namespace, labels)

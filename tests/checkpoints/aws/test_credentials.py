@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import logging
 import threading
 from typing import Any
 
@@ -15,7 +17,7 @@ from sluice_checkpoints.aws import credentials as subject
 from sluice_checkpoints.aws.credentials import Credentials, unavailable
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.dynamodb.table import attempt
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import AccessDenied, Refused
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 HOUR = 3600.0
@@ -97,6 +99,39 @@ def test_a_failed_renewal_is_not_told_while_the_old_ones_are_valid(credentials: 
     assert credentials.current().access_key == "key-3"
 
 
+@pytest.mark.parametrize("left", [840.0, 300.0, -1.0])
+@pytest.mark.parametrize("error", [CredentialRetrievalError(provider="test", error_msg="busy"), AccessDenied("busy")])
+def test_a_failed_renewal_is_one_line_of_the_log_in_our_words(
+    credentials: Credentials, provider: Provider, caplog: pytest.LogCaptureFixture, left: float, error: Exception
+) -> None:
+    """By itself botocore logs a traceback for each, and keeps the error to itself while the old ones are valid for long."""
+    provider.now, provider.broken = HOUR - left, [error]
+    with contextlib.suppress(Again, AccessDenied):
+        credentials.current()
+    renewed(credentials)
+    (line,) = caplog.records
+    assert line.getMessage() == f"the AWS credentials could not be renewed: {error}"
+    assert (line.name, line.exc_info) == (subject.log.name, None)
+
+
+def test_a_failed_renewal_has_its_traceback_for_who_debugs(credentials: Credentials, provider: Provider, caplog: pytest.LogCaptureFixture) -> None:
+    """SLUICE_LOG_LEVEL=debug."""
+    caplog.set_level(logging.DEBUG)
+    provider.now, provider.broken = HOUR - 300, [AccessDenied("busy")]
+    credentials.current()
+    renewed(credentials)
+    assert [record.name for record in caplog.records if record.exc_info] == ["botocore.credentials"]
+
+
+def test_a_failed_renewal_of_somebody_elses_is_logged_as_botocore_does(provider: Provider, caplog: pytest.LogCaptureFixture) -> None:
+    """A sink has clients of its own."""
+    Credentials(provider.load, provider.clock).current()
+    provider.broken = [AccessDenied("busy")]
+    with pytest.raises(AccessDenied):
+        provider.load().get_frozen_credentials()
+    assert [record.name for record in caplog.records] == ["botocore.credentials"]
+
+
 def test_without_valid_ones_a_call_says_why_and_may_be_made_again(
     credentials: Credentials, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +151,36 @@ def test_without_valid_ones_a_call_says_why_and_may_be_made_again(
     assert credentials.current().access_key == "key-3"
 
 
+def test_a_renewal_that_is_denied_ends_calls_once_the_old_ones_have_expired_and_not_before(
+    credentials: Credentials, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trust of a role was taken away: its sessions last as long as they were given for. If the trust comes back, so do the calls."""
+    provider.broken = [AccessDenied("the trust policy needs a statement")]
+    for left in (840.0, 300.0, 1.0):
+        provider.now = HOUR - left
+        assert credentials.current().access_key == "key-1"
+        renewed(credentials)
+    provider.now = HOUR + 1
+    monkeypatch.setattr(subject, "PATIENCE", 60.0)
+    with pytest.raises(AccessDenied, match="the trust policy needs a statement"):
+        credentials.current()
+    provider.broken = []
+    provider.now += subject.SHORT_PAUSE
+    assert credentials.current().access_key.startswith("key-")
+
+
+def test_a_start_waits_longer_for_its_first_ones_than_a_call_does(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its check has two seconds, and a call has other things to do."""
+    monkeypatch.setattr(subject, "PATIENCE", 0.0)
+    made = Credentials(provider.load, provider.clock, "credentials of role r")
+    provider.open.clear()
+    with pytest.raises(Again, match="there are no valid credentials of role r: their provider has not answered yet"):
+        made.current()
+    provider.open.set()
+    made.begun(60.0)
+    assert made.current().access_key == "key-1"
+
+
 def test_the_first_call_does_not_wait_for_ever(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that nobody has answered yet."""
     monkeypatch.setattr(subject, "PATIENCE", 0.0)
@@ -126,11 +191,12 @@ def test_the_first_call_does_not_wait_for_ever(provider: Provider, monkeypatch: 
     provider.open.set()
 
 
-def test_no_credentials_at_all_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With advice; waiting would bring none."""
+def test_no_credentials_at_all_are_refused_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """With advice for a laptop and for a pod; waiting would bring none. A line of the log about a renewal would mislead."""
     monkeypatch.setattr(subject, "PATIENCE", 60.0)
-    with pytest.raises(Refused, match="give the pod's service account a role"):
+    with pytest.raises(Refused, match="run `aws configure` or set AWS_PROFILE; in a pod, give its service account a role"):
         Credentials(lambda: None).current()
+    assert caplog.records == []
 
 
 def test_credentials_that_never_expire_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

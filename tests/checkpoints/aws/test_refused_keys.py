@@ -25,8 +25,9 @@ from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.kinesis.http import connect
 from sluice_consumer.letters import service
 from sluice_consumer.letters.service import LetterService
 from sluice_consumer.sinks.verdicts import SinkUnavailable
@@ -173,7 +174,7 @@ def caller(name: str, url: str, limit: float = 30.0) -> Callable[[], Any]:
         case "DynamoDB, boto3":
             return partial(DynamoTable("t", client(endpoint), patience).get, "x")
         case "Kinesis, boto3":
-            return BotoStreamCatalog("orders", REGION, url, patience).describe
+            return BotoStreamCatalog(StreamAddress("orders", REGION, url), patience).describe
         case _:
             letters = LetterService(service.client("sqs", REGION, url), "onError.deadLetter.sqs", f"{url}/0/q", "rights", patience)
             return partial(letters.call, "GetQueueAttributes", "get_queue_attributes", {"QueueUrl": letters.place, "AttributeNames": ["All"]})

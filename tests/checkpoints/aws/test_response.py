@@ -107,7 +107,7 @@ def test_some_replies_have_no_content() -> None:
         (OK + b"Content-Length: 9\r\n\r\nabc", "closed after 3 bytes of 9"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\nabc", "closed after 3 bytes of 9"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "closed before the whole reply"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n", "longer than it says"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n", "longer than the size before it"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "not the length of a reply"),
         (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "in the coding"),
         (OK + b"Content-Length: -1\r\n\r\n", "not the length of a reply|-1 bytes"),

@@ -82,7 +82,7 @@ def test_the_last_failure_is_the_caller_s_and_no_line(caplog: pytest.LogCaptureF
     def attempt() -> None:
         raise Again("refused")
 
-    with pytest.raises(ServiceUnavailable, match="no success in 1 tries"):
+    with pytest.raises(ServiceUnavailable, match="no success in 1 try "):
         Time().patience(limit=0.05).call("GetItem on table t", attempt)
     assert not caplog.records
 

@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from sluice_checkpoints.aws.retry import Again, Patience
 from sluice_checkpoints.cli import migrate, show, table
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import Refused
@@ -21,6 +22,7 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
@@ -59,7 +61,7 @@ def test_an_endpoint_that_is_no_address_is_wrong_usage(command: list[str], url: 
     for option in options:
         result = CliRunner().invoke(main, [*command, *REGION, option, url])
         assert result.exit_code == 2
-        assert f"{option}': {url!r} is no address" in result.stderr
+        assert f"{option}': {url!r} is not an address" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,22 @@ def test_an_endpoint_with_scheme_and_host_is_taken(call: Callable[..., Result], 
 def test_a_region_that_no_host_can_have_is_wrong_usage(command: list[str], region: str) -> None:
     """It would be asked for minutes."""
     result = CliRunner().invoke(main, [*command, "--region", region])
-    assert (result.exit_code, "is no AWS region" in result.stderr) == (2, True)
+    assert (result.exit_code, "must be an AWS region, such as eu-west-1" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("again", "times"), [(Again("no address"), 1), (Again("slow down", cause="ThrottlingException"), 0)])
+def test_a_service_that_nobody_answers_for_is_said_with_what_to_check(
+    call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, again: Again, times: int
+) -> None:
+    """A region that does not exist looks like a network that is down. A service that answers has said what is wrong."""
+
+    def silent() -> None:
+        raise again
+
+    monkeypatch.setattr(show, "own_table", lambda _name, _api: Patience(limit=0).call("DescribeTable of table orders", silent))
+    code, reason, message = told(call(*SHOW))
+    assert (code, reason) == (1, "ServiceUnavailable")
+    assert message.count("; check --region, the endpoint that you gave, if any, and this machine's network: DNS") == times
 
 
 @pytest.mark.parametrize("command", [MIGRATE, EXPORT], ids=lambda command: command[0])
@@ -93,7 +110,7 @@ def test_a_name_that_no_table_can_have_is_refused_by_every_command(name: str) ->
     for command in (SHOW, EXPORT):
         arguments = [name if word == TARGET else word for word in command]
         code, reason, message = told(CliRunner().invoke(main, [*arguments, *REGION, "--dynamodb-endpoint", "http://127.0.0.1:1", "--json"]))
-        assert (code, reason, "is no table name" in message) == (65, "Refused", True)
+        assert (code, reason, "is not a table name" in message) == (65, "Refused", True)
 
 
 # -- rows of strangers -------------------------------------------------------------------------------------------------------------
@@ -280,5 +297,5 @@ def test_settings_of_aws_that_cannot_be_used_are_a_refusal(tmp_path: Path, monke
 @pytest.mark.parametrize("name", ["", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "x" * 129])
 def test_a_name_that_no_stream_can_have_is_refused(name: str) -> None:
     """Before anything is asked."""
-    with pytest.raises(Refused, match="is no stream name"):
-        BotoStreamCatalog(name, "us-east-1").describe()
+    with pytest.raises(Refused, match="is not a stream name"):
+        BotoStreamCatalog(StreamAddress(name, "us-east-1")).describe()

@@ -15,6 +15,7 @@ from sluice_checkpoints.cli import diagnose
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.formats import kcl, kinsumer, nifi
 from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.stream.address import StreamAddress
 
 
 def test_a_table_in_order_ends_with_0(call: Callable[..., Result]) -> None:
@@ -219,8 +220,7 @@ def test_a_service_that_does_not_answer_is_no_finding(call: Callable[..., Result
 
 def test_the_ports_are_made_without_a_call() -> None:
     """Credentials and endpoints are asked for when they are needed."""
-    options = diagnose.DiagnoseOptions(
-        "t", "s", "us-east-1", "auto", None, records=True, kinesis_endpoint="http://127.0.0.1:9", dynamodb_endpoint=None
-    )
+    stream = StreamAddress("s", "us-east-1", "http://127.0.0.1:9")
+    options = diagnose.DiagnoseOptions("t", stream, "us-east-1", "auto", None, records=True, dynamodb_endpoint=None)
     assert diagnose._sight(options).records is not None
     assert diagnose._sight(replace(options, records=False)).records is None

@@ -73,7 +73,7 @@ def test_a_table_of_sluice_is_read_too(call: Callable[..., Result], scene: Scene
         ({"stream_created": 5}, 1, "other-stream", "created 5"),
         ({"state": "EXPORTED"}, 0, "table", "EXPORTED"),
         ({"bootstrapped": False}, 0, "table", "never bootstrapped"),
-        (None, 0, "table", "its migration was not completed"),
+        (None, 0, "table", "its bootstrap or migration is not complete"),
     ],
 )
 def test_a_table_of_sluice_that_no_consumer_may_use_is_told(  # a claim left behind is the last one

@@ -18,8 +18,9 @@ import pytest
 from diagnosing import DIAGNOSE, Scene
 from exporting.bench import Bench as ExportBench
 from migrating.bench import Bench
+from resetting.bench import Bench as ResetBench
 
-from sluice_checkpoints.cli import adopt, diagnose, export, migrate, show
+from sluice_checkpoints.cli import adopt, diagnose, export, migrate, reset, show
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.protocol.row_checks import OwnTable
 
@@ -31,6 +32,7 @@ COMMANDS = {
     "adopt": ["adopt", "--table", "sluice-orders", *REGION],
     "diagnose": DIAGNOSE,
     "export": ["export", "--format", "kcl", "--table", "sluice-orders", "--to", "orders_checkpoints", "--stream", "orders", *REGION],
+    "reset": ["reset", "--table", "sluice-orders", "--stream", "orders", "--to", "trimHorizon", "--yes", *REGION],
     "dead-letters list": ["dead-letters", "list", "--path", "letters"],
     "dead-letters show": ["dead-letters", "show", "--path", "letters", "nothing"],
 }
@@ -49,7 +51,7 @@ class Ended:
 @pytest.fixture
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What all commands run over: a migrated consumer that is a copy, a KCL table, no dead letter."""
-    bench, scene, back = Bench(), Scene(), ExportBench()
+    bench, scene, back, moved = Bench(), Scene(), ExportBench(), ResetBench()
     Bench.migrator(bench, target="before").run()
     table = bench.targets.tables["before"]
     table.rows["consumer"]["tableId"] = "another"
@@ -62,6 +64,7 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adopt, "DynamoTable", lambda _name, _api: table)
     monkeypatch.setattr(diagnose, "_sight", scene.sight)
     monkeypatch.setattr(export, "_ports", lambda _options, output: replace(back.world(), progress=migrate.LoggedProgress(output.log)))
+    monkeypatch.setattr(reset, "_ports", lambda _options, _now, output: moved.ports(progress=migrate.LoggedProgress(output.log)))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters").mkdir()
 
@@ -145,11 +148,11 @@ def test_a_result_that_cannot_be_printed_does_not_change_what_was_done(call: Cal
     assert ended.code == wanted
     assert "Traceback" not in ended.log
     assert ("was not written to stdout" in ended.log) == lost
-    if name in {"migrate", "export"}:
-        assert ended.termination["state"] in {"COMPLETE", "EXPORTED"}
+    if name in {"migrate", "export", "reset"}:
+        assert ended.termination["state"] in {"COMPLETE", "EXPORTED", "RESET"}
 
 
-@pytest.mark.parametrize("name", ["migrate", "export"])
+@pytest.mark.parametrize("name", ["migrate", "export", "reset"])
 def test_a_finished_command_keeps_its_termination_message_whatever_comes_after(
     call: Callable[..., Ended], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,8 +163,9 @@ def test_a_finished_command_keeps_its_termination_message_whatever_comes_after(
 
     monkeypatch.setattr("sluice_checkpoints.cli.report._plan_grid", broken)
     monkeypatch.setattr(export, "_grid", broken)
+    monkeypatch.setattr(reset, "_grid", broken)
     ended = call("in order", *COMMANDS[name])
-    assert (ended.code, ended.termination["state"]) == (0, {"migrate": "COMPLETE", "export": "EXPORTED"}[name])
+    assert (ended.code, ended.termination["state"]) == (0, {"migrate": "COMPLETE", "export": "EXPORTED", "reset": "RESET"}[name])
     assert "a bug in printing" in ended.log
 
 

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.diagnose.oldest_records import CALLS, PAUSE_SECONDS, BotoOldestRecords
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import AccessDenied, Refused
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 A, B = "shardId-000000000000", "shardId-000000000001"
@@ -59,7 +60,7 @@ def walk() -> Callable[..., tuple[BotoOldestRecords, Api, list[float]]]:
 
     def made(*answers: Any) -> tuple[BotoOldestRecords, Api, list[float]]:
         api, pauses = Api(list(answers)), list[float]()
-        catalog = BotoStreamCatalog("orders", "us-east-1", patience=Patience(sleep=lambda _: None))
+        catalog = BotoStreamCatalog(StreamAddress("orders", "us-east-1"), patience=Patience(sleep=lambda _: None))
         catalog.__dict__["_client"] = api
         return BotoOldestRecords(catalog, pauses.append), api, pauses
 
@@ -105,3 +106,9 @@ def test_who_may_not_read_is_told(walk: Callable[..., Any]) -> None:
     """With the way around it."""
     with pytest.raises(Refused, match=r"GetRecords of stream orders was refused: AccessDeniedException.*--no-records"):
         walk(error("AccessDeniedException"))[0].oldest([A])
+
+
+def test_a_denial_stays_one(walk: Callable[..., Any]) -> None:
+    """`--json` names its kind, as `migrate` does."""
+    with pytest.raises(AccessDenied, match=r"needs kms:Decrypt.*--no-records does without it"):
+        walk(error("KMSAccessDeniedException"))[0].oldest([A])

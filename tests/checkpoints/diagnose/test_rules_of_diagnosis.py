@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_in_its_shard_is_of_another_stream(stored: Stored
     """Before its first number, after its last, or at an end it has not got."""
     finding = only(seen((listed(A, closed=closed),), {A: stored}))
     assert (finding.kind, finding.severity, finding.shard) == ("other-stream", WILL_BE_LOST, A)
-    assert "made again" in finding.advice
+    assert "created again" in finding.advice
 
 
 @pytest.mark.parametrize(

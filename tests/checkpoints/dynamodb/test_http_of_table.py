@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import urllib3
 from botocore.session import Session
 
-from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.aws.retry import NoListener, Patience
 from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
 from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp
 from sluice_checkpoints.dynamodb.table import DynamoTable
@@ -51,13 +52,31 @@ def service() -> Service:
     return Service()
 
 
+class Heard(NoListener):
+    """Keeps why calls were made again."""
+
+    def __init__(self) -> None:
+        self.causes: set[str] = set()
+
+    def again(self, operation: str, cause: str) -> None:
+        """See `Listener`."""
+        assert operation
+        self.causes.add(cause)
+
+
 @pytest.fixture
-def table(service: Service, monkeypatch: pytest.MonkeyPatch) -> DynamoTable:
+def heard() -> Heard:
+    """What metrics count."""
+    return Heard()
+
+
+@pytest.fixture
+def table(service: Service, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> DynamoTable:
     """The table; its time passes only in pauses."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     slept: list[float] = []
-    patience = Patience(limit=3, first=0.1, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0)
+    patience = Patience(limit=3, first=0.1, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=heard)
     pool: Any = service
     signer = Signer(DYNAMODB, Session(), "eu-west-1", "https://dynamodb.example")
     return DynamoTable("orders", DynamoHttp(SignedHttp(signer, pool)), patience)
@@ -127,6 +146,28 @@ def test_only_a_permission_that_is_missing_is_read_as_one(table: DynamoTable, se
     with pytest.raises(SluiceError) as caught:
         table.transact([Delete("a", ())])
     assert isinstance(caught.value, AccessDenied) is denied
+
+
+@pytest.mark.parametrize(
+    ("codes", "cause"),
+    [
+        (("None", "ThrottlingError"), "ThrottlingError"),
+        (("TransactionConflict", "ProvisionedThroughputExceeded"), "ProvisionedThroughputExceeded"),
+        (("TransactionConflict", "None"), "TransactionConflict"),
+        (("ValidationError", "ConditionalCheckFailed"), None),
+        (("ThrottlingError", "ConditionalCheckFailed"), None),
+        (("ValidationError",), None),
+    ],
+    ids=str,
+)
+def test_a_cancelled_transaction_is_made_again_for_the_reason_in_it(
+    table: DynamoTable, service: Service, heard: Heard, codes: tuple[str, ...], cause: str | None
+) -> None:
+    """An alert asks for throttling, and the code of the error says nothing of it. A failed condition is an answer, whatever else there is."""
+    service.answers = [says({"__type": "x#TransactionCanceledException", "CancellationReasons": [{"Code": code} for code in codes]}, 400)]
+    with contextlib.suppress(SluiceError):
+        table.transact([Delete("a", ())])
+    assert heard.causes == ({cause} if cause else set())
 
 
 def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:

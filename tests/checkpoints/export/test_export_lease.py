@@ -13,9 +13,11 @@ from exporting.lease import RUNS, split, untouched
 from sluice_checkpoints.errors import LeaseHeld, Refused, SourceActive
 from sluice_checkpoints.export.exporter import EXPORTED
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.position import Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.protocol import reset_writes
 from sluice_checkpoints.protocol.lease import Watcher, take_over
-from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.reset_writes import Move, StoredReset
+from sluice_checkpoints.protocol.rows import RESETTING, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import Epoch
 
 # -- the lease ---------------------------------------------------------------------------------------------------------------------
@@ -35,6 +37,44 @@ def test_a_consumer_that_runs_is_left_alone(bench: Bench) -> None:
         bench.exporter().run()
     assert bench.rows == before
     assert bench.consumer["token"] == taken.epoch.token
+
+
+def test_a_table_whose_positions_are_being_moved_is_refused(bench: Bench) -> None:
+    """Some of its rows are moved and others not; whoever completes the reset makes it a whole again."""
+    bench.consumer.update(state=RESETTING, reset="r1")
+    before = copy.deepcopy(bench.rows)
+    with pytest.raises(Refused, match="the reset r1 is not complete"):
+        bench.exporter().run()
+    assert bench.rows == before
+    assert bench.consumer["released"]
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_reset_that_dies_half_way_while_its_lease_is_waited_for_is_refused(bench: Bench, at: int) -> None:
+    """Whatever the export had read by then: rows that were moved and rows that were not would be handed over."""
+    taken, calls = take_over(bench.store, RUNS, Watcher()), iter(range(1, at + 1))
+
+    def named(_what: str) -> None:
+        if next(calls, None) == at:
+            bench.calls.visit = lambda _what: None
+            rows, seen = bench.store.contents().rows.values(), bench.store.consumer()
+            assert seen is not None
+            moves = tuple(Move(row.id, row.batch, row.end, TRIM_HORIZON) for row in rows)
+            reset_writes.name(bench.store, taken.epoch, seen, StoredReset("r1", seen.committed, moves))
+            reset_writes.move(bench.store, taken.epoch, seen.committed, moves[0])
+
+    bench.calls.visit = named
+    with pytest.raises(Refused, match="the reset r1 is not complete"):
+        bench.exporter(quiet_seconds=0).run()
+    assert (bench.consumer["state"], bench.consumer["reset"]) == (RESETTING, "r1")
+
+
+def test_a_table_with_a_reset_under_way_is_not_marked_as_exported(bench: Bench) -> None:
+    """The condition of the last write."""
+    taken = take_over(bench.store, RUNS, Watcher())
+    bench.consumer.update(state=RESETTING, reset="r1")
+    assert not bench.store.export(taken.epoch, "other")
+    assert bench.consumer["state"] == RESETTING
 
 
 def test_a_lease_whose_holder_is_silent_is_waited_out_in_full(bench: Bench) -> None:

@@ -149,7 +149,7 @@ def test_known_rows_that_are_no_shards_are_skipped(row: RawItem) -> None:
         ({"pendingCheckpointState": {"S": "x"}}, "pendingCheckpointState has type S, expected B or N"),
         ({"checkpointV2": {"S": "1"}}, "unknown attribute checkpointV2 (type S)"),
         ({"entityType": {"S": "SURPRISE"}}, "unknown entityType 'SURPRISE'"),
-        ({"entityType": {"S": "LEADER"}}, "is no lease, yet the row has a checkpoint"),
+        ({"entityType": {"S": "LEADER"}}, "is not a lease, yet the row has a checkpoint"),
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(lease: Any, change: dict[str, Any], said: str) -> None:
@@ -223,7 +223,7 @@ def test_rows_of_another_stream_or_account_are_skipped_and_said(other: RawItem) 
         ([several(epoch=1_600_000_000)], "created at 1600000000, and today's was created at 1700000000"),
         ([several(stream="invoices")], "has no lease of stream orders in account 123456789012, but of invoices in account 123456789012"),
         ([several(), bare(OTHER)], f"row {OTHER}: leaseKey names no stream"),
-        ([several("worker-1")], "is no shard id"),
+        ([several("worker-1")], "is not a shard id"),
     ],
 )
 def test_a_table_of_several_streams_that_is_not_surely_ours_is_refused(rows: list[RawItem], said: str) -> None:

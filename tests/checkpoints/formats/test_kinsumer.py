@@ -58,7 +58,7 @@ def test_an_owner_left_behind_says_nothing_about_the_place(owner: dict[str, Any]
         ({"SequenceNumber": {"S": "TRIM_HORIZON"}}, "SequenceNumber 'TRIM_HORIZON'"),
         ({"SequenceNumber": {"N": "150"}}, "SequenceNumber has type N"),
         ({"Finished": {"S": "yes"}}, "Finished has type S"),
-        ({"Shard": {"S": "Leader"}}, "Shard 'Leader' is no shard id"),
+        ({"Shard": {"S": "Leader"}}, "Shard 'Leader' is not a shard id"),
         ({"Confirmed": {"N": "1"}}, "unknown attribute Confirmed"),
     ],
 )

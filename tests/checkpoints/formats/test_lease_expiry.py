@@ -91,7 +91,7 @@ def test_a_lease_that_nobody_holds_any_more_is_no_promise() -> None:
 def test_a_time_that_is_none_is_refused_naming_the_row(written: str) -> None:
     """It may be the sign of life."""
     row: Any = {"ShardID": {"S": "shardId-000000000000"}, "AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": written}}
-    with pytest.raises(Refused, match=f"row shardId-000000000000: LeaseTimeout '{written}' is no time"):
+    with pytest.raises(Refused, match=f"row shardId-000000000000: LeaseTimeout '{written}' is not a time"):
         latest(Snapshot("t", {"t": (TableKey("ShardID", "HASH", "S"),)}, {"t": (row,)}))
 
 

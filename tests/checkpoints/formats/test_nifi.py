@@ -88,7 +88,7 @@ def test_heartbeats_markers_and_other_streams_are_skipped(other: RawItem) -> Non
         (row(checkpoint={"S": "150"}), "unknown attribute checkpoint"),
         (row(subSequenceNumber={"N": "-1"}), "subSequenceNumber '-1'"),
         (row(sequenceNumber={"N": "150"}), "sequenceNumber has type N"),
-        (row("shardId-7"), "is no shard id"),
+        (row("shardId-7"), "is not a shard id"),
         (row("__node__#1", None, sequenceNumber={"S": "1"}), "unknown attribute sequenceNumber"),
     ],
 )

@@ -11,7 +11,7 @@ from sluice_checkpoints.formats.sluice import KEY, Sluice
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.encoding import item_to_wire
-from sluice_checkpoints.protocol.rows import EXPORTED, Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.rows import EXPORTED, RESETTING, Child, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
@@ -70,6 +70,7 @@ def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
         (replace(CONSUMER, stream_created=2), "is of stream"),
         (replace(CONSUMER, stream_arn="arn:aws:kinesis:us-east-1:0:stream/other"), "is of stream"),
         (replace(CONSUMER, state=EXPORTED), "is EXPORTED"),
+        (replace(CONSUMER, state=RESETTING, reset="r1"), "the reset r1 is not complete"),
         (replace(CONSUMER, bootstrapped=False), "was never bootstrapped"),
         (replace(CONSUMER, letters=("letters/8",)), r"dead letters that are not published \(letters/8\)"),
     ],

@@ -70,7 +70,7 @@ def test_the_one_parent_that_is_stored_is_read() -> None:
         ({"LeaseTimeout": {"S": "soon"}}, "LeaseTimeout 'soon'"),
         ({"ParentShardId": {"S": "0"}}, "ParentShardId '0'"),
         ({"SubSequence": {"N": "1"}}, "unknown attribute SubSequence"),
-        ({"ShardID": {"S": "worker"}}, "ShardID 'worker' is no shard id"),
+        ({"ShardID": {"S": "worker"}}, "ShardID 'worker' is not a shard id"),
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(change: RawItem, said: str) -> None:

@@ -36,10 +36,10 @@ def test_its_cause_is_the_last_line() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": "sluice-dead-letter/2"}, "format 'sluice-dead-letter/2' is none that this version knows"),
-        ({"data": "%"}, "is no dead letter of Sluice"),
-        ({"approximateArrivalTimestamp": "soon"}, "is no dead letter of Sluice"),
-        ({"subSequenceNumber": None}, "is no dead letter of Sluice"),
+        ({"format": "sluice-dead-letter/2"}, "format 'sluice-dead-letter/2' is not known to this version, which knows"),
+        ({"data": "%"}, "is not a dead letter of Sluice"),
+        ({"approximateArrivalTimestamp": "soon"}, "is not a dead letter of Sluice"),
+        ({"subSequenceNumber": None}, "is not a dead letter of Sluice"),
     ],
 )
 def test_what_is_no_letter_is_refused_by_its_name(change: dict[str, Any], said: str) -> None:

@@ -54,8 +54,8 @@ def test_nothing_is_begun_while_a_redrive_is_open() -> None:
     ("broken", "said"),
     [
         ({"redrives/000002.begun": replace(ONE, number=2).begun_json()}, "there is no redrives/000001.begun before it"),
-        ({"redrives/000001.begun": "{}"}, "redrives/000001.begun: is no file of a redrive"),
-        ({"redrives/000001.begun": ONE.begun_json().replace("/1", "/9")}, "format 'sluice-redrive/9' is none that this version knows"),
+        ({"redrives/000001.begun": "{}"}, "redrives/000001.begun: is not a file of a redrive"),
+        ({"redrives/000001.begun": ONE.begun_json().replace("/1", "/9")}, "format 'sluice-redrive/9' is not known to this version, which knows"),
     ],
     ids=["a gap", "no redrive", "a later version"],
 )

@@ -27,6 +27,7 @@ from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import MIGRATION, SHARD_PREFIX
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.stream.address import StreamAddress
 
 PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
 
@@ -88,7 +89,7 @@ def test_it_can_be_shown(written: WrittenTable) -> None:
 def test_it_can_be_diagnosed(written: WrittenTable) -> None:
     """Nothing in it is unknown."""
     bench = written.bench
-    options = command.DiagnoseOptions("own", "orders", "us-east-1", "auto", None, records=False, kinesis_endpoint=None, dynamodb_endpoint=None)
+    options = command.DiagnoseOptions("own", StreamAddress("orders", "us-east-1"), "us-east-1", "auto", None, records=False, dynamodb_endpoint=None)
     found = diagnose(command.observe(options, command.DiagnosePorts(sources(written), Catalog(bench.stream, Calls()), None)))
     assert {finding.kind for finding in found if finding.severity != Severity.INFO} == set()
 

@@ -61,7 +61,7 @@ def test_the_target_may_not_be_the_source(bench: Any) -> None:
 @pytest.mark.parametrize("name", ["t1", "a b c", "", "x" * 256])
 def test_a_name_that_no_table_can_have_is_refused(bench: Any, name: str) -> None:
     """Before anything is asked."""
-    assert "is no table name" in refusal(lambda: bench.migrator(target=name).run())
+    assert "is not a table name" in refusal(lambda: bench.migrator(target=name).run())
     assert not bench.calls.made
 
 

@@ -162,7 +162,7 @@ def test_a_plan_is_a_document() -> None:
         "shard": A,
         "stored": "150",
         "planned": {"at": "AFTER", "sequence": "150", "sub": 0},
-        "why": "where the source stands",
+        "why": "at the source's position",
         "readAgain": False,
         "possiblyLost": False,
     }

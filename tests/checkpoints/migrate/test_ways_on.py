@@ -64,7 +64,7 @@ def test_an_attribute_that_nobody_reads_can_be_ignored_by_name(case: Case) -> No
     result = bench.migrator(ignored=("ttl",)).run()
     plain.migrator().run()
     assert bench.places() == plain.places()
-    assert "attribute ttl of 1 rows was ignored (--ignore-attribute)" in result.warnings
+    assert "attribute ttl of 1 row was ignored (--ignore-attribute)" in result.warnings
     assert bench.table.rows[MIGRATION]["choices"] == {"ignore-attribute": ["ttl"]}
 
 
@@ -112,7 +112,7 @@ def test_one_number_of_another_shard_among_rows_that_agree_is_told_as_such() -> 
     bench.rows[1]["checkpoint"] = {"S": low}
     message = refusal(bench.migrator().run)
     assert (
-        f". 1 other row has a position that fits this stream. To say yourself where a shard starts, run the same command again "
+        f". 1 other row has a position that fits this stream. To set yourself where a shard starts, run the same command again "
         f"with --place {bench.one}=" in message
     )
     assert bench.migrator(places={bench.one: TRIM_HORIZON}).run().state == "COMPLETE"

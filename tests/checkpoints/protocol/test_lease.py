@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.aws.retry import Again, Patience
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.memory.table import MemoryTable
-from sluice_checkpoints.protocol.lease import Heartbeat, LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.lease import Heartbeat, LeaseRequest, TakenLease, Watcher, stand_by, take_over
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
@@ -67,6 +68,26 @@ def test_a_lease_that_never_promised_anything_is_taken_at_once(time: Time) -> No
     """A consumer that comes out of a migration or a bootstrap."""
     take_over(stored(replace(HELD, lease_millis=0)), CLAIM, time.watcher())
     assert time.now == 0
+
+
+@pytest.mark.parametrize("row", [replace(HELD, released=True), HELD], ids=["released", "expired"])
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_lease_that_moved_until_it_could_be_worked_with_is_not_taken(time: Time, row: ConsumerRow, moved: bool) -> None:  # noqa: FBT001 - a table
+    """It was free when it was looked at, and another one took it meanwhile, or its holder beats again. The first heartbeat counts from the take."""
+    store, waited = stored(row), list[float]()
+
+    def ready() -> None:
+        time.now += 30
+        waited.append(time.now)
+        if moved:
+            store.table.write(Put(replace(row, counter=10).to_item(), ()))
+
+    watcher = replace(time.watcher(), ready=ready)
+    if moved:
+        with pytest.raises(LeaseHeld, match="at the same moment"):
+            take_over(store, CLAIM, watcher)
+        return
+    assert take_over(store, CLAIM, watcher).sent == time.now == waited[0]
 
 
 def test_a_silent_lease_is_waited_out_for_all_its_holder_promised(store: CheckpointStore, time: Time) -> None:
@@ -220,3 +241,68 @@ def test_a_listener_hears_of_every_try_and_of_every_cause(time: Time) -> None:
 
     patience(time, listener=listener).call("GetItem on table orders", call)
     assert heard == [("GetItem",), ("GetItem", "Throttling"), ("GetItem",), ("GetItem", "NoAnswer"), ("GetItem",)]
+
+
+# -- standing by -------------------------------------------------------------------------------------------------------------------
+
+
+def standing(store: CheckpointStore, time: Time, force: bool = False, seen: list[SluiceError] | None = None) -> TakenLease:  # noqa: FBT001, FBT002
+    """A driver that stands by, until it has the lease."""
+    told: Callable[[SluiceError], None] = (seen if seen is not None else []).append
+    return stand_by(store, lambda: replace(CLAIM, force=force), replace(time.watcher(), look_seconds=0.5), told)
+
+
+def test_a_standby_waits_for_as_long_as_the_holder_beats_and_then_for_the_whole_promise(store: CheckpointStore, time: Time) -> None:
+    """Each beat begins its watch again."""
+
+    def beats() -> None:
+        if time.now < 100 and time.now - visited[0] >= 7:
+            visited[0] = time.now
+            store.beat(Epoch(4, "t4"))
+
+    visited, time.visit = [0.0], beats
+    taken = standing(store, time)
+    assert (taken.how, taken.row.generation) == ("expired", 5)
+    assert visited[0] + 20 * 1.05 <= time.now < visited[0] + 20 * 1.05 + 1.1
+
+
+def test_a_standby_takes_a_released_lease_at_its_next_look(store: CheckpointStore, time: Time) -> None:
+    """Half a second, however long the lease is."""
+
+    def ends() -> None:
+        if time.now == 3:
+            store.release(Epoch(4, "t4"))
+
+    time.visit = ends
+    assert (standing(store, time).how, time.now) == ("released", 3)
+
+
+def test_a_standby_never_forces(store: CheckpointStore, time: Time) -> None:
+    """The holder works."""
+    assert standing(store, time, force=True).how == "expired"
+    assert time.now >= 20
+
+
+def test_a_standby_that_gets_no_answer_watches_from_the_beginning(store: CheckpointStore, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the holder did in that time is not known."""
+    seen = list[SluiceError]()
+    read = store.consumer
+    monkeypatch.setattr(store, "consumer", lambda: read() if not 10 < time.now < 19 else (_ for _ in ()).throw(ServiceUnavailable("no answer")))
+    assert standing(store, time, seen=seen).how == "expired"
+    assert time.now >= 19 + 20 * 1.05
+    assert {str(error) for error in seen} == {"no answer"}
+
+
+@pytest.mark.parametrize("change", [{"state": "EXPORTED"}, {"owner": "shop/other", "cluster": "c1"}], ids=["exported", "another owner's"])
+def test_a_standby_ends_at_its_next_look_when_the_table_is(change: dict[str, str], store: CheckpointStore, time: Time) -> None:
+    """It would stand by for ever, for a lease that it may not take."""
+    row = store.consumer()
+    assert row is not None
+
+    def changes() -> None:
+        store.table.write(Put(replace(row, **change).to_item(), ()))  # type: ignore[arg-type]  # of text
+
+    time.visit = changes
+    with pytest.raises(Refused):
+        stand_by(store, lambda: replace(CLAIM, owner=Owner("shop/orders", ("c1",))), time.watcher())
+    assert time.now < 2

@@ -121,7 +121,7 @@ def test_the_refusal_names_both_owners_and_the_command() -> None:
     assert str(refused.value) == (
         "checkpoints.table: orders-table belongs to shop/orders (cluster c1), and this driver to test/orders (cluster c1). Two owners would take "
         "turns, and each would miss the records that the other got. Name another table. Or stop shop/orders, and hand the table over: "
-        "python -m sluice_checkpoints adopt --table orders-table --region REGION --owner test/orders --cluster c1"
+        "sluice adopt --table orders-table --region REGION --owner test/orders --cluster c1"
     )
 
 

@@ -10,7 +10,8 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, NoCredentialsError, ReadTimeoutError
 
 from sluice_checkpoints.aws.retry import Patience
-from sluice_checkpoints.errors import Refused, ServiceUnavailable
+from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog, shard_from_reply
 from sluice_checkpoints.stream.model import Shard, StreamIdentity, StreamNotFound
 
@@ -82,7 +83,9 @@ def catalog() -> Catalog:
 
     def make(*answers: Any) -> BotoStreamCatalog:
         time = Time()
-        made = BotoStreamCatalog("orders", "eu-west-1", patience=Patience(limit=30, clock=lambda: time.now, sleep=time.sleep, dice=lambda: 1.0))
+        made = BotoStreamCatalog(
+            StreamAddress("orders", "eu-west-1"), patience=Patience(limit=30, clock=lambda: time.now, sleep=time.sleep, dice=lambda: 1.0)
+        )
         made.__dict__["_client"] = Api(list(answers))
         return made
 
@@ -163,6 +166,12 @@ def test_what_does_not_pass_is_said_at_once(catalog: Catalog, reason: Exception)
     assert len(made._client.asked) == 1
 
 
+def test_a_key_that_the_reader_may_not_use_is_told_with_what_is_missing(catalog: Catalog) -> None:
+    """A command reads records, too."""
+    with pytest.raises(AccessDenied, match="needs kms:Decrypt on the key of the stream; the policy of the key has to allow it, too"):
+        catalog(error("KMSAccessDeniedException")).list_shards()
+
+
 # -- whose number is it ------------------------------------------------------------------------------------------------------------
 
 PLACES = [("shardId-000000000000", "4905"), ("shardId-000000000001", "4999")]
@@ -210,10 +219,10 @@ def test_a_listing_without_a_date_is_refused(catalog: Catalog) -> None:
 
 def test_a_catalog_travels_to_executors_without_its_client() -> None:
     """There it makes one of its own."""
-    made = BotoStreamCatalog("orders", "eu-west-1", "http://127.0.0.1:1")
+    made = BotoStreamCatalog(StreamAddress("orders", "eu-west-1", "http://127.0.0.1:1"))
     made.__dict__["_client"] = Api([])
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
-    assert (again.name, again.region, again.endpoint) == ("orders", "eu-west-1", "http://127.0.0.1:1")
+    assert again.address == StreamAddress("orders", "eu-west-1", "http://127.0.0.1:1")
     assert "_client" not in again.__dict__
 
 

@@ -6,8 +6,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.passed_records import CALLS, BotoPassedRecords
+from sluice_checkpoints.stream.first_record import CALLS
+from sluice_checkpoints.stream.passed_records import BotoPassedRecords
 
 A, GONE = "shardId-000000000000", "shardId-000000000001"
 
@@ -53,7 +55,7 @@ class Api:
 def test_a_record_is_gone_only_if_kinesis_shows_it(answers: list[dict[str, Any]], *, passed: bool) -> None:
     """In doubt it is there."""
     api, pauses = Api(*answers), list[float]()
-    catalog = BotoStreamCatalog("orders", "us-east-1", patience=Patience(limit=0))
+    catalog = BotoStreamCatalog(StreamAddress("orders", "us-east-1"), patience=Patience(limit=0))
     catalog.__dict__["_client"] = api
     assert BotoPassedRecords(catalog, pauses.append).passed([(A, "150")]) == (frozenset({(A, "150")}) if passed else frozenset())
     assert api.reads <= CALLS

@@ -33,6 +33,16 @@ def test_a_table_is_refused_that_is(changed: dict[str, object], message: str) ->
         check_identity(replace(row, **changed), identity)  # type: ignore[arg-type]  # literals of a test
 
 
+@pytest.mark.parametrize(("former", "told"), [(":999999999999:", True), (":999999999999:stream/x/", False)])
+def test_a_stream_of_the_same_name_in_another_account_is_told_apart(former: str, told: bool) -> None:  # noqa: FBT001 - of a parameter
+    """From a name to the ARN of the same stream is no change; an account that is mistyped there is corrected in the spec."""
+    identity = replace(MemoryStream("s").describe(), arn="arn:aws:kinesis:eu-west-1:111122223333:stream/s")
+    row = ConsumerRow("id", identity.arn.replace(":111122223333:", former), identity.created_millis)
+    with pytest.raises(Refused) as refused:
+        check_identity(row, identity)
+    assert ("name the account that it was" in str(refused.value)) is told
+
+
 def test_an_epoch_does_not_begin_on_a_recreated_stream() -> None:
     """Nothing is fenced or created then."""
     bench = Bench()

@@ -8,7 +8,7 @@ from sluice_checkpoints.errors import ProtocolViolation
 from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
@@ -106,13 +106,26 @@ def test_a_start_before_the_stream_was_made_is_not_near() -> None:
 
 def test_a_shard_that_is_past_the_end_of_a_run_is_not_near_and_no_child_that_waits_for_it() -> None:
     """Nothing of them is owed. Without that end both are, and so is a third one in front of it."""
-    done, child = replace(row("a", 21), behind=1), ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset({"a"}), read_to=NOW - 21 * HOUR)
+    done, child = (
+        replace(row("a", 21), behind=1, readers={"1.0.0": 1}),
+        ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset({"a"}), read_to=NOW - 21 * HOUR),
+    )
     end, view = RunEnd(NOW - 21 * HOUR, cuts=True), seen(done, child)
     assert end.finished(view) == {"a", "b"}
     assert retention.near(view, DAY_MILLIS, NOW, 0, end.finished(view)) is None
     assert retention.near(view, DAY_MILLIS, NOW)
     going = seen(done, child, row("c", 22))
     assert "c read up to" in str(retention.near(going, DAY_MILLIS, NOW, 0, end.finished(going)))
+
+
+def test_a_child_that_waits_is_as_old_as_its_parents_rows_say_by_now() -> None:
+    """Its own row is from when they were far behind, or knows nothing. Neither is a warning, nor is it the lag of a driver that begins."""
+    parent = replace(row("a", 2, END), batch=1, children=(Child("b", frozenset("a")),))
+    for read_to in (NOW - 23 * HOUR, 0):
+        child = ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset("a"), read_to=round(read_to))
+        assert retention.near(seen(parent, child), DAY_MILLIS, NOW) is None
+        assert retention.behind(seen(parent, child), NOW, 0) == 2 * HOUR
+        assert retention.near(seen(replace(parent, read_to=round(NOW - 23 * HOUR)), child), DAY_MILLIS, NOW)
 
 
 def test_a_longer_retention_ends_the_warning() -> None:
@@ -238,7 +251,7 @@ def test_a_message_names_a_few_shards_and_counts_the_rest() -> None:
     bench = Bench(shards=9)
     for shard in list(bench.stream.shards):
         bench.stream.trim(shard, 5)
-    with pytest.raises(DataLost, match="and 4 shards more"):
+    with pytest.raises(DataLost, match="and 4 more shards"):
         bench.settle(bench.begin())
 
 

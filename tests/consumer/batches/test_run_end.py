@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap, run_end
 from sluice_consumer.batches.consumer import Consumer
@@ -51,6 +52,7 @@ class World:
     behaviour: FakeBehaviour = field(default_factory=FakeBehaviour)
     log: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
     delivered: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     batches: int = 0
     epochs: int = 0
     dies_at: int | None = None
@@ -141,7 +143,9 @@ class Run:
         epoch, limits = self.consumer.epoch, Limits(3, 2**20, self.until.millis if self.until else None)
         task = Task(epoch, plan.number, TaskAttempt(f"{epoch.generation}.0.0", 1), limits, 12.0, lambda _seconds: None)
         for row in self.world.store.read(shard.id for shard in plan.rows).values():
-            data = read_shard(self.world.store, self.reader, task, row).columns.data
+            fetched = read_shard(self.world.store, self.reader, task, row)
+            self.world.notes += [fetched.note] if fetched.note else []
+            data = fetched.columns.data
             before = self.world.delivered.setdefault(row.id, {}).setdefault(plan.number, data)
             assert before == data, "a batch that comes again has the same records"
 
@@ -396,6 +400,17 @@ def not_read_since() -> None:
     assert world.got() == world.expected(UNTIL)
 
 
+def not_read_since_and_come_again() -> None:
+    """The same, and the driver dies at any of its writes: the batch comes again, and whoever emits it registers in the row."""
+    for writes in range(1, 10):
+        world = read_at_the_tip()
+        world.unread, world.dies_at = True, writes
+        world.epoch(None, turns=1)
+        world.unread, world.dies_at = False, None
+        assert world.epoch(AT)
+        assert world.got() == world.expected(UNTIL)
+
+
 def cut_after_the_tip() -> None:
     """A driver without an end was at the tip after the timestamp, with a record. The next one is behind the cut, and the run ends."""
     for seconds in (40, 200):
@@ -415,6 +430,55 @@ def on_the_way() -> None:
     world.epoch(None, turns=1)
     assert world.epoch(AT)
     assert world.got() == world.expected(UNTIL)
+
+
+def on_the_way_and_closed() -> None:
+    """The same, and then `process` does not read a batch again."""
+    world = read_at_the_tip(unread=2)
+    world.behaviour = FakeBehaviour(empty_pages=30)
+    world.epoch(None, turns=1)
+    world.unread = True
+    world.epoch(None, turns=2)
+    world.unread = False
+    world.behaviour = FakeBehaviour()
+    assert world.epoch(AT)
+    assert world.got() == world.expected(UNTIL)
+
+
+DAY = 86_400
+
+
+def continued(world: World) -> None:
+    """The run goes on without its end, which is a day ago by then. Nothing expired, and nothing is suspected."""
+    world.now = max(world.now, NOW + 30 + DAY + 600)
+    assert not world.epoch(None, turns=8)
+    assert world.got() == {shard: [data for _, data in log] for shard, log in world.log.items()}
+    assert world.notes == []
+
+
+def nothing_was_put_after_the_timestamp() -> None:
+    """For an hour; then records came, behind the cut."""
+    world = World(shards=1)
+    world.put(0)
+    world.now += 3600
+    world.put(0)
+    assert world.epoch(AT)
+    continued(world)
+
+
+def at_the_tip_before_the_timestamp() -> None:
+    """A run stops two hours after its timestamp, at the tip, with the last records."""
+    world = World(shards=1)
+    world.put(0)
+    world.now += 7200
+    world.epoch(AT, turns=1)
+    continued(world)
+
+
+def test_a_run_that_goes_on_without_its_end_suspects_no_loss_where_there_is_none() -> None:
+    """However it stopped."""
+    nothing_was_put_after_the_timestamp()
+    at_the_tip_before_the_timestamp()
 
 
 def cut_by_another() -> None:
@@ -478,38 +542,74 @@ def filtered(patch: pytest.MonkeyPatch) -> None:
 @sabotage("the tip is past the timestamp a while after it only", late_record)
 def unsettled(patch: pytest.MonkeyPatch) -> None:
     """An empty reply at the timestamp is believed."""
-    patch.setattr(cut, "SETTLED_MILLIS", 0)
     patch.setattr(run_end, "SETTLED_MILLIS", 0)
 
 
 @sabotage("after records the tip says nothing", read_beyond)
 def hasty(patch: pytest.MonkeyPatch) -> None:
     """A closed shard that has yet to say its end is taken for past the timestamp, and its children are not read."""
-    patch.setattr(run_end, "_is_empty", lambda _row: True)
+    patch.setattr(ShardRow, "is_empty", True)
 
 
 @sabotage("a range that nobody read says nothing", not_read_since)
 def closed(patch: pytest.MonkeyPatch) -> None:
     """Its `readTo` is that of the range before, which had records."""
-    patch.setattr(run_end, "_was_read", lambda _row: True)
+    patch.setattr(ShardRow, "was_open", property(lambda row: row.is_empty and not row.behind))
 
 
-@sabotage("an empty range that ends at a cut says so, whatever was read before", cut_after_the_tip)
+@sabotage("whoever emits a range again has not read it", not_read_since_and_come_again)
+def registered(patch: pytest.MonkeyPatch) -> None:
+    """A row that was closed unread counts as read once its batch comes again."""
+    patch.setattr(ShardRow, "was_read", property(lambda row: bool(row.readers)))
+
+
+@sabotage("a range that nobody read says nothing, far from the tip either", on_the_way_and_closed)
+def closed_on_the_way(patch: pytest.MonkeyPatch) -> None:
+    """It leaves no iterator, and the `readTo` of the range before."""
+    patch.setattr(ShardRow, "is_cut", property(lambda row: row.behind > 0 and row.iterator is None))
+
+
+@sabotage("a range that ends at a cut says so, whatever was read before", cut_after_the_tip)
 def behind_says_nothing(patch: pytest.MonkeyPatch) -> None:
     """Only a tip counts, and this shard is never at the tip."""
-    patch.setattr(run_end, "_is_cut", lambda _row: False)
+    patch.setattr(ShardRow, "is_cut", False)
 
 
-@sabotage("an empty range that is on the way says nothing", on_the_way)
+@sabotage("a range that is on the way says nothing", on_the_way)
 def on_the_way_says_so(patch: pytest.MonkeyPatch) -> None:
     """Its `readTo` is that of the range before, which had records."""
-    patch.setattr(run_end, "_is_cut", lambda _row: True)
+    patch.setattr(ShardRow, "is_cut", property(lambda row: row.behind > 0))
 
 
-@sabotage("a cut of another run counts for its own timestamp", cut_by_another)
+@sabotage("a range that ends in front of a record says when that or its last one arrived, whatever the tip was before", cut_by_another)
 def any_cut(patch: pytest.MonkeyPatch) -> None:
-    """Its `readTo` is that of the range before, which came too early to say anything."""
-    patch.setattr(run_end, "_is_own", lambda _view, _row: True)
+    """The tip came too early to say anything."""
+    real = ShardReader._read_to
+    patch.setattr(ShardReader, "_read_to", lambda self, fetched, place: max(real(self, fetched, place), place.read_to))
+
+
+@sabotage("a cut says when the record behind it arrived", nothing_was_put_after_the_timestamp)
+def cut_at_the_timestamp(patch: pytest.MonkeyPatch) -> None:
+    """It says the timestamp, and a day later what never came is suspected to have expired."""
+    real = ShardReader._settled
+
+    def settled(self: Any, pages: Any, page: Any, limits: Any) -> Any:
+        found = real(self, pages, page, limits)
+        return replace(found, read_to=limits.until_millis) if found and found.cut else found
+
+    patch.setattr(ShardReader, "_settled", settled)
+
+
+@sabotage("a task with an end says of the tip what any other says", at_the_tip_before_the_timestamp)
+def clamped(patch: pytest.MonkeyPatch) -> None:
+    """It says no more than the timestamp, and a day after that a shard that it read minutes ago is suspected."""
+    real = ShardReader.fetch
+
+    def fetch(self: Any, place: Any, limits: Any) -> Any:
+        found, until = real(self, place, limits), limits.until_millis
+        return found if until is None or found.cut else replace(found, read_to=min(found.read_to, max(place.read_to, until - 1)))
+
+    patch.setattr(ShardReader, "fetch", fetch)
 
 
 @sabotage("whoever read to the tip, it was a while after the timestamp", late_record_after_another)

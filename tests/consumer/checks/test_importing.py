@@ -57,16 +57,16 @@ def test_a_module_that_uses_spark_is_left_to_the_driver(name: str) -> None:
     """A working pipeline is never refused, and no JVM is started to find out."""
     finding = imported(name)
     assert finding.outcome is CheckOutcome.UNDECIDED
-    assert finding.said.endswith("the driver makes it when Spark runs")
+    assert finding.said.endswith("the driver imports it when Spark runs")
 
 
 REFUSED = {
-    "lacking": "there is no module nothing_such; is it in the image?",
+    "lacking": "there is no module nothing_such; is it in the image, or",
     "wrong_name": "module user_wrong_name cannot be imported: ImportError: cannot import name 'nothing_such' from 'json'",
     "raising": r"its import raises JSONDecodeError: Expecting property name .* \(.*/user_raising\.py:4 in settings\)$",
     "leaving": r"its import calls sys\.exit\(0\)",
     "dying": r"its import ends the process \(status 3\)",
-    "nofunction": "user_nofunction:process is no function",
+    "nofunction": "user_nofunction:process is not a function",
 }
 
 
@@ -86,6 +86,6 @@ def test_an_import_that_takes_too_long_is_left_to_the_driver_and_ended(tmp_path:
     monkeypatch.setenv("PID_FILE", str(tmp_path / "pid"))
     finding = importing.imported("user_hanging:process", 5.0)
     assert finding.outcome is CheckOutcome.UNDECIDED
-    assert "its import takes longer than 4.5 s; the driver makes it" in finding.said
+    assert "its import takes longer than 4.5 s; the driver imports it" in finding.said
     if (tmp_path / "pid").exists():  # on a busy machine it may not have begun
         assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()

@@ -87,6 +87,19 @@ def test_an_argument_of_the_user_s_own_function_is_the_user_s(facts: StartFacts)
     assert checked(facts, "mine_fine:upsert", function="nothing_such:f")[0] is CheckOutcome.OK
 
 
+def test_a_function_that_was_imported_well_is_not_imported_again_and_one_that_raised_is(facts: StartFacts, tmp_path: Path) -> None:
+    """Forty members of a pool may have one function. What made an import fail may be over."""
+    counted = tmp_path / "imports"
+    (tmp_path / "mine_counted.py").write_text(f"open({str(counted)!r}, 'a').write('x')\ndef process(batch, info): ...\n")
+    assert checked(facts, "mine_counted:process") == (CheckOutcome.OK, "mine_counted:process can be imported")
+    assert checked(facts, "mine_counted:process") == (CheckOutcome.OK, "mine_counted:process was imported before")
+    assert counted.read_text() == "x"
+    with pytest.raises(Refused, match="DATABASE_URL"):
+        checked(facts, "mine_broken:upsert")
+    (tmp_path / "mine_broken.py").write_text("def upsert(rows, part): ...\n")
+    assert checked(facts, "mine_broken:upsert") == (CheckOutcome.OK, "mine_broken:upsert can be imported")
+
+
 def test_a_file_that_is_not_there(facts: StartFacts) -> None:
     """Named as it was given."""
     with pytest.raises(Refused, match=r"^--config .*consumer\.json: No such file"):

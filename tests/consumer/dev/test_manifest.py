@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,10 @@ def test_dead_letters_of_a_trial_do_not_reach_the_queue_of_the_manifest(tmp_path
 
 
 def test_fields_that_dev_does_not_use_are_named(tmp_path: Path) -> None:
-    """A mistyped field is among them, and variables whose value the manifest alone does not say."""
-    found = given(tmp_path, CONSUMER + "  onEror: {}\n")
+    """And variables whose value the manifest alone does not say."""
+    found = given(tmp_path, CONSUMER + "  labels: {}\n")
     assert found.notes[0] == (
-        "dev does not use spec.start, spec.replicas, spec.onEror, spec.stream.kinesisEndpoint, spec.pipeline.image, "
+        "dev does not use spec.start, spec.replicas, spec.labels, spec.stream.kinesisEndpoint, spec.pipeline.image, "
         "spec.pipeline.env.AT, spec.pipeline.env.PGPASSWORD"
     )
     assert found.environment == {"SHOP": "berlin"}
@@ -108,7 +109,12 @@ def test_a_proxy_of_the_manifest_does_not_get_what_the_emulator_is_sent(tmp_path
         ("a: [", "--manifest .*consumer.yaml: not YAML: .*line 1"),
         ("kind: ConfigMap", "holds 0 resources of kind KinesisConsumer"),
         (f"{CONSUMER}---{CONSUMER}", "holds 2 resources of kind KinesisConsumer .* it must hold exactly one"),
-        (CONSUMER.replace("spec:", "specs:"), "spec: missing"),
+        (CONSUMER.replace("spec:", "specs:"), r"^specs: unknown field; did you mean spec\?"),
+        (CONSUMER.replace("  pipeline:", "  pipelin:"), r"^spec\.pipelin: unknown field; did you mean pipeline\?"),
+        (CONSUMER.replace("  onError:", "  onEror:"), r"^spec\.onEror: unknown field; did you mean onError\?"),
+        (CONSUMER.replace("entrypoint:", "entryPoint:"), r"^spec\.pipeline\.entryPoint: unknown field; did you mean entrypoint\?"),
+        (CONSUMER.replace("region:", "regoin:"), r"^spec\.stream\.regoin: unknown field; did you mean region\?"),
+        (CONSUMER.replace("  stream: {name: orders, region: eu-west-1, kinesisEndpoint: https://kinesis.example}\n", ""), "spec.stream: missing"),
         (CONSUMER.replace("{name: shop-orders}", "shop-orders"), "metadata: 'shop-orders' is not an object"),
         (CONSUMER.replace("{path: s3a://lake/orders, since: 2026-11-24T00:00:00Z}", "[1]"), "spec.pipeline.args: .1. is not an object"),
         (CONSUMER.replace("  batch: {intervalSeconds: 60, maxRecordsPerShard: 500}", "  batch: 5"), "spec.batch: 5 is not an object"),
@@ -137,3 +143,15 @@ def test_a_value_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
     file.write_text(CONSUMER.replace("s3a://lake/orders", "!!binary aGk="))
     with pytest.raises(Refused, match="not JSON serializable"):
         manifest.read(file)
+
+
+def test_a_refusal_is_one_line_in_its_own_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither folded nor drawn: `:b:` is a picture to rich."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
+    file = tmp_path / "consumer.yaml"
+    file.write_text(CONSUMER.replace("orders.pipeline:process", "nowhere_at_all_in_a_module_of_a_long_name:b"))
+    assert program.run(CommandLine(manifest=file)) == 65
+    module = "nowhere_at_all_in_a_module_of_a_long_name"
+    said = f"pipeline.entrypoint: {module}:b: there is no module {module}; is it in the image, or in the folder where you run this?\n"
+    assert capsys.readouterr().out == said

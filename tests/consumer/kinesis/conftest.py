@@ -10,8 +10,9 @@ from reading.replies import Server
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.codec import CBOR, JSON
-from sluice_consumer.kinesis.http import KINESIS, HttpKinesis, KinesisCalls, StreamAddress
+from sluice_consumer.kinesis.http import KINESIS, HttpKinesis, KinesisCalls
 from sluice_consumer.kinesis.pacing import Pacer
 from sluice_consumer.shards.request_counts import RequestCounter
 

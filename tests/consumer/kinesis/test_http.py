@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from botocore.session import Session
 from reading.replies import DATE_MILLIS, PASSING, RECORD, Answer, Server, error, get_records
 
 from sluice_checkpoints.aws.connections import Connections
+from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.aws.signed_http import Signer, _http
-from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
+from sluice_checkpoints.errors import AccessDenied, ProtocolViolation, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, StreamAddress, connect
+from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, connect
 from sluice_consumer.shards.request_counts import RequestCounter
 
 POSITIONS = {
@@ -99,8 +102,8 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "an expired iterator": (error("ExpiredIteratorException"), IteratorExpired, ""),
     "an unknown shard": (error("ResourceNotFoundException", "Shard x"), ShardNotFound, "Shard x"),
     "a bad argument": (error("InvalidArgumentException", "Limit"), Refused, "InvalidArgumentException: Limit"),
-    "no permission": (error("AccessDeniedException", "no"), Refused, "kinesis:GetShardIterator"),
-    "no permission for the key": (error("KMSAccessDeniedException"), Refused, "kms:Decrypt"),
+    "no permission": (error("AccessDeniedException", "no"), Refused, "roleArn, or the pod's role without it, needs kinesis:GetShardIterator"),
+    "no permission for the key": (error("KMSAccessDeniedException"), AccessDenied, "roleArn, or the pod's role without it, needs kms:Decrypt"),
     "a page of a proxy": ((403, b"<html>"), Refused, "HTTP 403"),
 }
 
@@ -241,7 +244,28 @@ def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: Htt
     first, second = (connect(StreamAddress(name, "eu-west-1", "http://127.0.0.1:1")) for name in ("a", "b"))
     assert connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1")) is first
     assert first._wire is second._wire
-    assert first._pacer is second._pacer
     assert kinesis._wire is not first._wire
     other = connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1"), RequestCounter().listener("kinesis"))
     assert (other._wire, other._pacer) == (first._wire, first._pacer)
+
+
+OWN = StreamAddress("paced", "eu-west-1")
+THEIRS = replace(OWN, arn="arn:aws:kinesis:eu-west-1:444455556666:stream/paced")
+
+
+def test_a_stream_does_not_wait_for_the_shards_of_another_stream() -> None:
+    """The first shard of every stream has the same id, and the tasks and looks of a pool read many streams in one process."""
+    waited = list[float]()
+    for address in (OWN, THEIRS, replace(OWN, name="clicks"), replace(OWN, region="eu-central-1")):
+        pacer = connect(address)._pacer
+        pacer.clock, pacer.sleep = lambda: 0.0, waited.append
+        for _ in range(5):
+            pacer.before("GetRecords", "shardId-000000000000")
+    assert not waited
+
+
+def test_two_roles_that_read_one_stream_share_its_limits() -> None:
+    """Those are the shard's, whoever reads it. A name alone means another stream in each account."""
+    roles = [AssumedRole(f"arn:aws:iam::{account}:role/reader") for account in ("444455556666", "777788889999")]
+    assert len({id(connect(replace(THEIRS, role=role))._pacer) for role in roles}) == 1
+    assert len({id(connect(replace(OWN, role=role))._pacer) for role in roles}) == 2

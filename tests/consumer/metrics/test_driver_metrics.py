@@ -138,6 +138,8 @@ def test_shards_are_told_as_their_rows_stand() -> None:
     bench = Bench(*ROWS)
     assert bench.values("sluice_shards") == {("open",): 2.0, ("ended",): 1.0, ("held",): 2.0}
     assert bench.values("sluice_shard_millis_behind_latest") == {("a",): 700.0, ("c",): 0.0}
+    moved = Bench(*(replace(row, joins=10) if row.id == "a" else row for row in ROWS))
+    assert moved.values("sluice_shard_millis_behind_latest") == {("c",): 0.0}
     assert (bench.values("sluice_generation"), bench.values("sluice_committed_batch")) == ({(): 3.0}, {(): 9.0})
 
 

@@ -6,12 +6,13 @@ from typing import Any, cast
 
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.versions import SpecName, Version
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
-from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress
+from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress, spec_versions
 
 
 class Bench:
@@ -49,7 +50,7 @@ def test_a_batch_is_one_line_for_the_log() -> None:
 def test_a_batch_says_how_many_of_its_records_were_not_read_again() -> None:
     """A replay whose sink has it already, or a process that ignores it: the log shows which."""
     line = Bench().progress.add(Committed(7, (row("a", records=3),), replay=True, unread=3), 0.25)
-    assert line == "batch 7: 3 records of 1 shards, 3 of them not read again in 0.250 s, 0 ms behind"
+    assert line == "batch 7: 3 records of 1 shard, 3 of them not read again in 0.250 s, 0 ms behind"
 
 
 def test_an_ended_shard_is_held_whoever_read_it() -> None:
@@ -155,7 +156,7 @@ def test_a_far_end_has_no_pace() -> None:
 
 def test_of_a_run_that_has_ended_all_shards_are_done() -> None:
     """Those that are past its end, and those that wait for one; not one that was read beyond by a driver without an end, with records at the tip."""
-    past = row("a", read_to=GOAL, behind=1, records=1)
+    past = row("a", read_to=GOAL, behind=1, records=1, readers={"1.0.0": 1})
     waits, ended = row("b", parents=frozenset({"a"})), row("c", end=END)
     beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1})
     for rows, line in (
@@ -170,12 +171,12 @@ def test_the_counts_name_dead_letters_and_possible_losses() -> None:
     """They are in the exit message, which stays when the last report is lost."""
     bench = Bench(row("a"))
     bench.progress.add(Committed(7, (row("a", records=3),)), 0.25)
-    assert bench.progress.counts() == "3 records in 1 batches of 1 shards, up to batch 0"
+    assert bench.progress.counts() == "3 records in 1 batch of 1 shard, up to batch 0"
     bench.progress.add(Committed(8, (row("a", records=1, excluded=2),)), 0.25)
     for number in range(3):
         bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"a: lost {number}"))
     bench.progress.warn(DriverWarning(WarningReason.SOURCE_MOVED, "moved"))
-    counts = "4 records in 2 batches of 1 shards, up to batch 0; 2 more in the dead letters; records may be missing: a: lost 1; a: lost 2"
+    counts = "4 records in 2 batches of 1 shard, up to batch 0; 2 more in the dead letters; records may be missing: a: lost 1; a: lost 2"
     assert bench.progress.counts() == counts
 
 
@@ -185,3 +186,35 @@ def test_records_that_were_left_out_are_counted_where_somebody_leaves_any_out() 
     assert bench.report("deadLetters") == (None,)
     bench.progress.dead_letters = lambda: 3
     assert bench.report("deadLetters") == (3,)
+
+
+def test_the_report_names_the_shard_that_is_farthest_behind_and_how_far_the_others_are() -> None:
+    """So that one hot shard is told from a stream that is too much. None is named at the tip."""
+    here = Position.after("7")
+    rows = [ShardRow(name, TRIM_HORIZON, here, generation=4, batch=1, behind=behind) for name, behind in (("a", 300), ("b", 9000), ("c", 20))]
+    assert Bench(*rows, committed=1).report("farthestShard", "millisBehindOthers") == ("b", 300)
+    assert Bench(rows[1], committed=1).report("farthestShard", "millisBehindOthers") == ("b", 0)
+    tip = Bench(ShardRow("a", TRIM_HORIZON, here, generation=4, batch=1, behind=0), committed=1).progress.onto(DriverReport())
+    assert (tip.farthest_shard, tip.millis_behind_others) == (None, 0)
+
+
+def test_the_report_says_how_busy_the_epoch_is() -> None:
+    """A batch of half the time, with records of one shard of two."""
+    bench = Bench()
+    bench.progress.load.begin()
+    bench.now = 10
+    bench.progress.load.end()
+    bench.progress.add(Committed(1, (row("a", records=3), row("b"))), 10.0)
+    bench.now = 20
+    assert bench.report("busy", "activeShards") == (0.5, 1)
+
+
+def test_the_last_ten_versions_are_reported_the_newest_first() -> None:
+    """A time that is none is left out, and so is what an older operator did not pass on."""
+    bench = Bench()
+    assert bench.report("versions") == (None,)
+    listed = [Version(SpecName("h", "i"), first, 1, 1_795_633_554_000, reset="r") for first in range(1, 13)]
+    bench.progress.versions = spec_versions([*listed, Version(SpecName(), 13, 1, 10**20)])
+    (found,) = bench.report("versions")
+    assert [version["firstBatch"] for version in found] == [13, 12, 11, 10, 9, 8, 7, 6, 5, 4]
+    assert found[:2] == [{"firstBatch": 13}, {"firstBatch": 12, "since": "2026-11-25T19:05:54+00:00", "hash": "h", "image": "i", "reset": "r"}]

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pyspark.errors import PythonException
 from pyspark.util import handle_worker_exception
 
-from sluice_checkpoints.errors import Fenced, Refused
+from sluice_checkpoints.errors import AccessDenied, Fenced, Refused
 from sluice_consumer.kinesis.memory import IteratorExpired
 from sluice_consumer.poison import worker_errors
-from sluice_consumer.poison.causes import Raised, RaisedLink, is_own, is_transient, kind, signature
+from sluice_consumer.poison.causes import Raised, RaisedLink, TaskRefusal, is_own, is_transient, kind, signature
 from sluice_consumer.poison.raised import chain, thrown
 from sluice_consumer.poison.search import CRASH, DATA, UNKNOWN, BatchFailure
-from sluice_consumer.process.poison_ports import judged, raised
+from sluice_consumer.process.poison_ports import judged, raised, refusal
 from sluice_consumer.sinks import delta_lineage, manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited
@@ -346,14 +346,14 @@ def test_what_is_told_of_a_worker_shows_nothing_of_the_report() -> None:
 def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both where a daemon forked it and where it was started as a program."""
     worker = SimpleNamespace(handle_worker_exception=handle_worker_exception)
+    monkeypatch.delitem(sys.modules, worker_errors.WORKER, raising=False)
+    worker_errors.install()  # in a daemon of Spark 4.3: its workers import the module after the fork
     monkeypatch.setitem(sys.modules, worker_errors.WORKER, worker)  # type: ignore[arg-type]
-    worker_errors.install.cache_clear()
     worker_errors.install()
     changed = worker.handle_worker_exception
     worker_errors.install()
     assert changed is not handle_worker_exception
     assert worker.handle_worker_exception is changed
-    worker_errors.install.cache_clear()
 
 
 def test_the_same_line_of_the_users_is_the_same_failure_whatever_the_record() -> None:
@@ -535,3 +535,43 @@ def test_code_of_the_user_that_sluice_calls_is_the_users() -> None:
         found = judged(failed(call))
         assert found is not None
         assert found.kind == DATA
+
+
+@pytest.mark.parametrize(("error", "kind"), [(AccessDenied("é\ngrant it"), AccessDenied), (Refused("x" * 9000), Refused)])
+def test_what_a_task_refused_ends_the_driver_in_its_words(error: Refused, kind: type[Refused]) -> None:
+    """They end with what to do, and the driver itself may be allowed what its executors are not."""
+    found = refusal(of_worker(error))
+    assert type(found) is kind
+    assert str(found)[-20:] == str(error)[-20:]
+    assert is_own(raised(of_worker(error)))
+
+
+QUOTED = ValueError(f'{worker_errors.FORMAT}{{"chain": [], "place": "", "refused": {{"kind": "Refused", "words": "a record says so"}}}}')
+
+
+@pytest.mark.parametrize("error", [QUOTED, Fenced("a later epoch"), caught(ValueError("1"), Refused("the user's own"))])
+def test_no_other_failure_of_a_task_is_a_refusal(error: Exception) -> None:
+    """Its cause may be one of the user's own."""
+    assert refusal(of_worker(error)) is None
+    assert refusal(of_worker(error, stock=True)) is None
+
+
+OF_STAGE = f"{ABORTED}Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.1 executor 1): org.apache.spark.api.python.PythonException: "
+LINES_OF_SPARK = [  # what stands before a worker's words: in Java's exception, in PySpark's, in the reason of a failed stage
+    "",
+    "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n",
+    OF_STAGE,
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: ",
+    "An exception was thrown from the Python worker:\n",
+    f"{OF_STAGE}[PYTHON_EXCEPTION] An exception was thrown from the Python worker: ",
+]
+
+
+@pytest.mark.parametrize("before", LINES_OF_SPARK)
+def test_the_words_of_a_worker_are_found_behind_those_of_every_line_of_spark(before: str) -> None:
+    """4.1 and 4.3 write different ones. Behind words of anybody else they are a record's."""
+    told = worker_errors.header(AccessDenied("no statement")) + worker_errors.TRACEBACK
+    found = worker_errors.parsed(before + told)
+    assert found is not None
+    assert found.refused == TaskRefusal("AccessDenied", "no statement")
+    assert worker_errors.parsed(f"{before}a record: {told}") is None

@@ -14,6 +14,7 @@ from hypothesis.strategies import floats, integers, lists
 from py4j.protocol import Py4JError
 
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.process.armed_timer import ArmedTimer
 from sluice_consumer.process.batch_watch import GRACE_SECONDS, STILL_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchedBatch, WatchPorts
 
 LIMITS = BatchLimits(300, 1200)
@@ -221,6 +222,19 @@ def test_a_drain_has_an_end_in_every_phase_also_where_batches_have_none() -> Non
     assert world.said == ["process ended after 140 of a drain", "process ended after 141 of a drain"]
     assert world.timer[-1] == "disarmed"
     assert not [said for said in world.timer if said.startswith("armed")]
+
+
+def test_where_a_batch_is_is_known_also_where_batches_have_no_end() -> None:
+    """A driver that dies names the consumers whose `process` ran. Left out, one would have its deaths counted to others."""
+    world, marks = World(), list[ArmedTimer | None]()
+    watch = world.watch(BatchLimits(math.inf, math.inf))
+    watch._ports = replace(watch._ports, mark=marks.append)
+    with watch.batch(PLAN):
+        watch.run(PLAN)
+    assert [one and (one.batch, one.phase) for one in marks] == [(1, "beginning"), (1, "process"), (1, "closing"), None]
+    told = [ArmedTimer.parse(str(one)) for one in marks if one]
+    assert [one and one.ended(1, 1e12) for one in told] == [False] * 3
+    assert world.timer == ["disarmed"]
 
 
 def test_nobody_is_watched_between_batches() -> None:

@@ -170,7 +170,7 @@ def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeyp
         with child_process.starting([sys.executable, "-c", DRIVER]) as process:
             assert said.readline() == b"started\n"
             process.send_signal(signal.SIGTERM)
-            child_process._hand_down(process, "go")
+            process.hand_down("go")
             assert process.wait(60) == 7
     assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 

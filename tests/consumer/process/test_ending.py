@@ -31,6 +31,18 @@ def test_the_last_words_go_to_the_termination_log(tmp_path: Path, monkeypatch: p
     assert capsys.readouterr().err == "Refused: no such table\n"
 
 
+@pytest.mark.parametrize("count", [1, 400])
+def test_the_last_words_of_a_group_name_its_suspects_and_always_fit(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A termination log holds 4,096 bytes. The message keeps its beginning."""
+    monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))
+    ending.report(Ending(1, "DriverExited", "killed: " + "x" * 3500, working=tuple(f"orders-{at}" for at in range(count))))
+    said = json.loads((tmp_path / "log").read_text())
+    assert said["working"][0] == "orders-0"
+    assert (said["working"][-1] == "…") is (count > 1)  # some are left out
+    assert said["message"].startswith("killed: xxx")
+    assert len((tmp_path / "log").read_bytes()) <= termination_log.LIMIT
+
+
 def test_a_termination_log_that_cannot_be_written_is_said_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

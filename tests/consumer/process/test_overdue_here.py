@@ -51,7 +51,7 @@ def test_each_step_follows_when_the_one_before_has_not_helped(monkeypatch: pytes
     assert steps == ["stop", "BatchInterrupt", "give up"]
     assert run.done.count("cancel") == 20
     assert run.done.index("cancel") < run.done.index("BatchInterrupt")
-    assert str(watch.error).startswith("batch 7 of 0 shards has not ended after 3600 s (batch.maxSeconds): process stands at")
+    assert str(watch.error).startswith("batch 7 of 0 shards has not ended after 3600 s (batch.maxSeconds): process is at")
     ((number, error, told),) = notes
     assert (number, error.partition(" at ")[0], "batch 7" in told) == (7, "BatchOverdue", True)
 

@@ -85,10 +85,10 @@ def server(tmp_path: Path) -> Iterator[ApiServer]:
 
 def test_a_patch_carries_the_uid_of_the_pod(server: ApiServer) -> None:
     """It can never touch a later pod of the same name."""
-    server.client().write("sluice.dev/report", "{}")
+    server.client().write({"sluice.dev/report": "{}", "sluice.dev/former": None})
     (method, path, headers, body) = server.asked[0]
     assert (method, path, headers["Content-Type"]) == ("PATCH", "/api/v1/namespaces/space/pods/driver-1", "application/merge-patch+json")
-    assert json.loads(body) == {"metadata": {"uid": "uid-1", "annotations": {"sluice.dev/report": "{}"}}}
+    assert json.loads(body) == {"metadata": {"uid": "uid-1", "annotations": {"sluice.dev/report": "{}", "sluice.dev/former": None}}}
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 
 from sluice_checkpoints.protocol.owners import Owner
+from sluice_checkpoints.protocol.versions import SpecName
 from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import pod
 from sluice_consumer.process.pod import ReportDraft, Reporter
@@ -37,12 +39,12 @@ class Annotations:
             raise ConnectionError
         return self.values
 
-    def write(self, name: str, value: str) -> None:
+    def write(self, annotations: Mapping[str, str | None]) -> None:
         """See `pod.Annotations`."""
         if self.broken:
             raise ConnectionError
-        assert name == pod.REPORT
-        self.reports.append(json.loads(value))
+        assert annotations.keys() == {pod.REPORT}
+        self.reports.append(json.loads(annotations[pod.REPORT] or ""))
 
 
 def test_outside_kubernetes_there_is_no_pod() -> None:
@@ -77,6 +79,20 @@ def test_only_the_operator_says_that_there_was_a_table(environment: dict[str, st
 def test_whose_driver_a_process_is(environment: dict[str, str], owner: Owner) -> None:
     """docs/protocol.md, "The owner"."""
     assert pod.owner("orders", environment) == owner
+
+
+@pytest.mark.parametrize(
+    ("environment", "spec"),
+    [
+        ({}, SpecName()),
+        ({"SLUICE_SPEC_HASH": "", "SLUICE_IMAGE": "orders:2"}, SpecName(None, "orders:2")),
+        ({"SLUICE_SPEC_HASH": "x" * 400}, SpecName("x" * 300)),
+    ],
+    ids=["an older operator's", "an image alone", "no more than a row has room for"],
+)
+def test_which_version_a_driver_is_of(environment: dict[str, str], spec: SpecName) -> None:
+    """docs/protocol.md, "Versions"."""
+    assert pod.spec(environment) == spec
 
 
 class Bench:
@@ -162,9 +178,9 @@ class Silent:
         """See `pod.Annotations`."""
         raise NotImplementedError
 
-    def write(self, _name: str, value: str) -> None:
+    def write(self, annotations: Mapping[str, str | None]) -> None:
         """See `pod.Annotations`."""
-        self.asked.put(json.loads(value))
+        self.asked.put(json.loads(annotations[pod.REPORT] or ""))
         assert self.answer.acquire(timeout=60)
 
 

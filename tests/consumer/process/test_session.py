@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -23,6 +25,7 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig, UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase, WarningReason
+from sluice_consumer.kinesis.http import HttpKinesis
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import session, wiring
 from sluice_consumer.process.ending import ending_of
@@ -137,7 +140,7 @@ class World:
         self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(wiring, "store", lambda *_: self.store)
         monkeypatch.setattr(wiring, "catalog", lambda *_: self.stream)
-        monkeypatch.setattr(session, "connect", lambda *_: self.client)
+        monkeypatch.setattr(session, "client", lambda *_: self.client)
         self.ago = 0
         start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=hours_ago)
         config = StartConfig("AT_TIMESTAMP", start.isoformat()) if hours_ago else StartConfig()
@@ -440,3 +443,40 @@ def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(w
     last = world.epoch()
     last.begin(in_pod=False)
     assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last._progress.warnings[0])
+
+
+def test_a_client_of_the_stream_goes_with_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool's driver has thousands of epochs. What opens sockets stays: one for all of them, whoever counts the calls."""
+    monkeypatch.setattr(wiring, "store", lambda *_: CheckpointStore(MemoryTable()))
+    monkeypatch.setattr(wiring, "catalog", lambda *_: MemoryStream("s"))
+    config = Config(StreamConfig("s", "eu-west-1", kinesis_endpoint="http://127.0.0.1:1"), CheckpointsConfig("t"), PipelineConfig("m:f"))
+    clients, wires = list[weakref.ref[HttpKinesis]](), set[int]()
+    for generation in range(1, 21):
+        one = Session(config, WorkLease(Epoch(generation, "t"), "released"), Reporter(None), threading.Event())
+        assert one.kinesis() is one.kinesis()
+        wires.add(id(one.kinesis()._wire))
+        clients.append(weakref.ref(one.kinesis()))
+    del one
+    gc.collect()
+    assert [found for each in clients if (found := each()) is not None] == []
+    assert len(wires) == 1
+
+
+def test_slots_are_waited_for_while_nothing_watches_the_batch(world: World) -> None:
+    """Before each batch, and after each pause between two tries. What watches could neither end that wait nor tell it from a batch that hangs."""
+    world.put(0, *(b"%d" % n for n in range(9)))
+    one, watched, batches = world.epoch(), list[bool](), list[int]()
+
+    def queue_up() -> None:
+        assert one._watch is not None
+        watched.append(one._watch._batch is not None or one._watch._lock.locked())
+
+    def act() -> None:
+        batches.append(1)
+        one._rest(0)
+
+    one.queue_up = queue_up
+    one.begin(in_pod=False)
+    one.loop(cast("SparkEngine", world.engine(one, act)))
+    assert len(batches) >= 3
+    assert watched == [False] * 2 * len(batches)

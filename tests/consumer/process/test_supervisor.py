@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from io import FileIO
@@ -128,7 +129,7 @@ def test_what_speaks_against_a_start_ends_the_driver_before_it_may_start_spark(t
     started = list[children.DriverProcess]()
 
     class Driver(children.DriverProcess):
-        def __init__(self, command: Sequence[str]) -> None:
+        def __init__(self, command: Sequence[str], _more: object = None) -> None:
             super().__init__(["sh", "-c", f"head -n 1 >{tmp_path}/said; exec sleep 60"])
             started.append(self)
             assert command[1:3] == ["-m", "sluice_consumer.process.driver_program"]
@@ -138,6 +139,28 @@ def test_what_speaks_against_a_start_ends_the_driver_before_it_may_start_spark(t
         main_module.supervise(tmp_path / "none.json", [])
     assert [driver.poll() for driver in started] == [-signal.SIGKILL]
     assert not (tmp_path / "said").exists() or not (tmp_path / "said").read_text()
+
+
+def test_a_line_for_a_driver_is_written_to_no_other_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heart's thread writes while the driver's pipe is closed: the number that it has may be another file's by then."""
+    write, seen = os.write, list[bool]()
+    with children.starting(["sleep", "60"]) as child:
+        closing = threading.Thread(target=child.close)
+
+        def late(number: int, line: bytes) -> int:
+            closing.start()
+            closing.join(0.3)
+            seen.append(child.stdin is None or child.stdin.closed)
+            return write(number, line)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(children.os, "write", late)
+            children.pass_on(child, 1.0)
+        closing.join()
+        assert not child.hand_down("later")
+        monkeypatch.setattr(child, "close", lambda: None)
+        children.end_group(child)
+    assert seen == [False]
 
 
 def test_a_driver_dies_when_its_lease_is_not_taken() -> None:

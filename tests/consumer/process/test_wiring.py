@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sluice_checkpoints.aws.connections import TimeLimits
+from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import wiring
 
@@ -43,6 +45,15 @@ def test_folding_is_answered_within_three_seconds_or_not_at_all() -> None:
     assert (waits, table._patience.limit) == (TimeLimits(connect=1.0, read=1.0, whole=2.0), 1.0)
 
 
+@pytest.mark.parametrize(("lease", "limit"), [(10, 10 / 3), (20, 20 / 3), (300, 10.0)])
+def test_a_standby_knows_long_before_a_lease_ends_that_its_table_does_not_answer(lease: float, limit: float) -> None:
+    """The driver whose lease ends then may have the same credentials. Connecting and reading have half of a look each."""
+    table: Any = wiring.looking_store(replace(CONFIG, lease_duration_seconds=lease)).table
+    waits = api(table)._http._http._make.args[-1]
+    assert (waits.connect, waits.read, table._table._patience.limit) == (limit / 2, limit / 2, limit)
+
+
 def api(adapter: Any) -> Any:
     """The client of an adapter."""
-    return adapter._api
+    table: Any = adapter._table if isinstance(adapter, OwnTable) else adapter
+    return table._api

@@ -111,7 +111,11 @@ def test_a_shard_whose_row_is_older_than_the_reading_of_its_parents_is_younger_t
     assert bench.row.read_to == source.read_to
 
 
-OTHERS = {"age": replace(FRESH, read_to=900), "place": replace(FRESH, end=Position.after("10")), "orphan": replace(FRESH, parents=frozenset())}
+OTHERS = {
+    "age": replace(FRESH, batch=5, readers={"4.0.0": 1}, read_to=900),
+    "place": replace(FRESH, end=Position.after("10")),
+    "orphan": replace(FRESH, parents=frozenset()),
+}
 
 
 @pytest.mark.parametrize("row", OTHERS.values(), ids=OTHERS)
@@ -120,7 +124,16 @@ def test_parents_are_asked_for_only_by_a_shard_that_nobody_has_read(row: ShardRo
     bench, source = Bench(row), Source()
     bench.store.put_new(replace(PARENT, read_to=800).to_item())
     bench.read(source)
-    assert source.asked[0] == (FetchRequest("s", row.end, row.read_to, parents=row.parents), Limits(10, 100))
+    assert source.asked[0] == (FetchRequest("s", row.end, row.read_to, parents=row.parents, was_open=row.was_open), Limits(10, 100))
+
+
+@pytest.mark.parametrize("batch", [0, 5], ids=["made while they were read", "closed unread since"])
+def test_parents_that_have_come_farther_since_are_asked(batch: int) -> None:
+    """What the row says is from when it was made. A consumer that was a day behind would suspect a loss in each child."""
+    bench, source = Bench(replace(FRESH, batch=batch, read_to=600)), Source()
+    bench.store.put_new(PARENT.to_item())
+    bench.read(source)
+    assert source.asked[0] == (FetchRequest("s", TRIM_HORIZON, 600, earliest_arrival_millis=700, parents=FRESH.parents), Limits(10, 100))
 
 
 def test_an_empty_range_is_bound_too() -> None:
@@ -137,11 +150,23 @@ def test_the_end_of_a_shard_and_its_children_are_bound_in_one_write() -> None:
     assert (bench.row.end, bench.row.children) == (END, children)
 
 
-def test_read_to_never_goes_back() -> None:
-    """A clock of the service that is behind changes nothing."""
-    bench = Bench()
-    bench.read(Source(read_to=1))
-    assert bench.row.read_to == 900
+@pytest.mark.parametrize(
+    ("changed", "open_"),
+    [
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}}, True),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "behind": 5}, False),
+        ({"start": Position.after("10")}, False),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "replays": 1}, False),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1, "5.0.0": 1}, "replays": 1}, True),
+        ({"readers": {"4.0.0": 1}}, False),
+    ],
+    ids=["nothing at the tip", "nothing far from it", "nobody read", "nobody read, and its batch came again", "its batch came again", "records"],
+)
+def test_the_reader_is_told_whether_the_shard_was_open_then(changed: dict[str, object], open_: bool) -> None:  # noqa: FBT001
+    """If its end comes next, without a record, its children are younger than that."""
+    bench, source = Bench(replace(ROW, **changed)), Source()  # type: ignore[arg-type]  # literals of a test
+    bench.read(source)
+    assert source.asked[0] == (FetchRequest("s", Position.after("10"), 900, was_open=open_), Limits(10, 100))
 
 
 def test_a_further_action_of_the_same_epoch_replays_at_once() -> None:

@@ -10,11 +10,20 @@ from reading.stream import PLENTY, SHARD, START_MILLIS, Stream
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_consumer.shards.cut import SETTLED_MILLIS
-from sluice_consumer.shards.ranges import Limits
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches.planner import TableView
+from sluice_consumer.batches.run_end import SETTLED_MILLIS, RunEnd
+from sluice_consumer.shards.ranges import Fetched, Limits
 
 UNTIL = START_MILLIS + 2000
 BOUNDED = replace(PLENTY, until_millis=UNTIL)
+
+
+def past(fetched: Fetched) -> bool:
+    """Whether a shard whose last range this is, is past the timestamp."""
+    bound = {"read_to": fetched.read_to, "behind": fetched.behind, "iterator": fetched.iterator, "records": fetched.records}
+    row = ShardRow(SHARD, fetched.start, fetched.end, batch=1, readers={"1.0.0": 1}, **bound)  # type: ignore[arg-type]  # of one dictionary
+    return RunEnd(UNTIL, cuts=True).past(TableView({SHARD: row}, 1, frozenset())) == {SHARD}
 
 
 def test_a_record_that_arrived_at_the_timestamp_is_not_in_the_range(stream: Stream) -> None:
@@ -69,24 +78,24 @@ def test_a_shard_that_ended_before_the_timestamp_is_read_to_its_end(stream: Stre
     children = stream.memory.split(SHARD)
     stream.now += 10 * SETTLED_MILLIS
     first = stream.fetch(limits=BOUNDED)
-    assert (first.columns.data, first.end == END, first.read_to < UNTIL) == ([b"0"], False, True)  # it has yet to say so
+    assert (first.columns.data, first.end == END, past(first)) == ([b"0"], False, False)  # it has yet to say so
     fetched = stream.fetch(first.end, BOUNDED, first.read_to)
     assert (fetched.records, fetched.end, fetched.cut) == (0, END, False)
     assert {child.id for child in fetched.children or ()} == set(children)
-    assert fetched.read_to < UNTIL
+    assert fetched.read_to == START_MILLIS  # its children are younger than its last record
 
 
 @pytest.mark.parametrize("records", [0, 1])
-@pytest.mark.parametrize(("since", "past"), [(-1000, False), (0, False), (SETTLED_MILLIS - 1000, False), (SETTLED_MILLIS, True)])
-def test_the_tip_is_past_the_timestamp_only_when_nothing_earlier_can_come(stream: Stream, since: int, past: bool, records: int) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("since", "expected"), [(-1000, False), (0, False), (SETTLED_MILLIS - 1000, False), (SETTLED_MILLIS, True)])
+def test_the_tip_is_past_the_timestamp_only_when_nothing_earlier_can_come(stream: Stream, since: int, expected: bool, records: int) -> None:  # noqa: FBT001
     """A record becomes readable a while after its arrival. After records a closed shard has yet to say its end, so a range with some says nothing."""
     stream.put(*[b"0"] * records)
     stream.now = UNTIL + since
     fetched = stream.fetch(limits=BOUNDED)
     if records:
-        assert fetched.read_to < UNTIL
+        assert not past(fetched)
         fetched = stream.fetch(fetched.end, BOUNDED, fetched.read_to)
-    assert (fetched.read_to >= UNTIL) is past
+    assert past(fetched) is expected
 
 
 def test_empty_replies_far_from_the_tip_do_not_say_that_a_shard_is_past_the_timestamp(stream: Stream) -> None:
@@ -94,7 +103,28 @@ def test_empty_replies_far_from_the_tip_do_not_say_that_a_shard_is_past_the_time
     stream.behaves(empty_pages=1000)
     stream.now = UNTIL + 2 * stream.memory.retention_millis
     fetched = stream.fetch(limits=BOUNDED)
-    assert (fetched.records, fetched.read_to) == (0, UNTIL - 1)
+    assert (fetched.records, fetched.read_to > UNTIL, past(fetched)) == (0, True, False)
+
+
+@pytest.mark.parametrize(("arrival", "is_past"), [(UNTIL - 1, False), (UNTIL, True)])
+def test_a_limit_behind_the_timestamp_is_past_it(stream: Stream, arrival: int, *, is_past: bool) -> None:
+    """Whoever has read that, without an end or with another one: the cut is in front of a record that was read."""
+    stream.put(b"0")
+    stream.now = arrival
+    stream.put(b"1", b"2")
+    stream.behaves(page_records=10)
+    assert past(stream.fetch(limits=Limits(100, 2))) is is_past
+
+
+@pytest.mark.parametrize("cut_at", [UNTIL - 1000, UNTIL, UNTIL + 1000])
+def test_a_cut_says_when_the_record_behind_it_arrived(stream: Stream, cut_at: int) -> None:
+    """All in front of it was read. Whoever goes on without an end a day after the timestamp suspects no loss where nothing came."""
+    stream.put(b"0")
+    stream.now = UNTIL + 9000
+    stream.put(b"behind")
+    fetched = stream.fetch(limits=replace(PLENTY, until_millis=cut_at))
+    assert (fetched.columns.data, fetched.cut, fetched.read_to, fetched.behind) == ([b"0"], True, UNTIL + 9000, 1000)
+    assert past(fetched)
 
 
 def test_a_limit_in_front_of_the_cut_is_the_end_of_the_range(stream: Stream) -> None:
@@ -102,7 +132,7 @@ def test_a_limit_in_front_of_the_cut_is_the_end_of_the_range(stream: Stream) -> 
     stream.put(b"0", b"1", b"at")
     first = stream.fetch(limits=Limits(1, 1000, UNTIL))
     assert (first.columns.data, first.cut) == ([b"0"], False)
-    assert first.read_to < UNTIL
+    assert not past(first)
     second = stream.fetch(first.end, BOUNDED, first.read_to)
     assert (second.columns.data, second.cut) == ([b"1"], True)
 
@@ -118,7 +148,7 @@ def test_a_cut_without_a_record_in_a_stream_that_was_made_again_is_refused(strea
     stream.now = UNTIL
     stream.memory.recreate()
     stream.put(b"at")
-    with pytest.raises(Refused, match="made again"):
+    with pytest.raises(Refused, match="created again"):
         stream.fetch(limits=BOUNDED)
 
 

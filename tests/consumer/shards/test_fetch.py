@@ -64,6 +64,20 @@ def test_a_timestamp_becomes_a_record_once_there_is_one(stream: Stream) -> None:
     assert (fetched.columns.data, fetched.end) == ([b"new"], Position.after(numbers[1]))
 
 
+def test_a_clock_of_the_service_that_is_behind_takes_nothing_back(stream: Stream) -> None:
+    """What was read stays read."""
+    (number,) = stream.put(b"a")
+    assert stream.fetch(Position.after(number), read_to=stream.now + 5000).read_to == stream.now + 5000
+
+
+def test_a_range_that_ends_in_front_of_a_record_was_read_up_to_its_last_one_whatever_the_tip_was_before(stream: Stream) -> None:
+    """A record may become readable a while after it arrived, so the next one may have arrived before the tip, too."""
+    (number, *_) = stream.put(b"read", b"late", b"later")
+    stream.behaves(page_records=10)
+    fetched = stream.fetch(Position.after(number), Limits(100, 5), stream.now)
+    assert (fetched.columns.data, fetched.read_to, fetched.behind > 0) == ([b"late"], START_MILLIS + 1000, True)
+
+
 class TestGoingOn:
     """Whoever reads a shard's next range goes on with the iterator that the last one left."""
 

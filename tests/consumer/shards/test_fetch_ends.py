@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from reading.pages import AGGREGATE, EMPTY, at_the_tip, in_turn, refuse
@@ -11,7 +12,7 @@ from reading.stream import SHARD, START_MILLIS, Stream
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import StreamNotFound
-from sluice_consumer.kinesis.client import ShardNotFound
+from sluice_consumer.kinesis.client import Page, ShardNotFound
 from sluice_consumer.shards.ranges import FetchRequest, Limits
 from sluice_consumer.shards.reader import EndUnknown, ShardReader
 
@@ -99,7 +100,7 @@ class TestEndOfAShard:
         (number,) = stream.put(b"a")
         stream.memory.split(SHARD)
         real = stream.client.get_records
-        stream.client.get_records = in_turn(at_the_tip, real)  # type: ignore[method-assign]
+        stream.client.get_records = in_turn(at_the_tip, real, real)  # type: ignore[method-assign]
         assert stream.fetch(Position.after(number), read_to=stream.now).end == END
 
     def test_children_of_another_stream_of_the_same_name_are_refused(self, stream: Stream) -> None:
@@ -107,7 +108,7 @@ class TestEndOfAShard:
         stream.behaves(child_shards=False)
         stream.memory.split(SHARD)
         stream.reader = ShardReader(stream.client, stream.memory, replace(stream.memory.describe(), created_millis=1))
-        with pytest.raises(Refused, match="deleted and made again"):
+        with pytest.raises(Refused, match="deleted and created again"):
             stream.fetch()
 
     @pytest.mark.parametrize("position", [TRIM_HORIZON, Position.timestamp(START_MILLIS)], ids=str)
@@ -119,7 +120,7 @@ class TestEndOfAShard:
         else:
             stream.put(b"of another stream")
         stream.reader = ShardReader(stream.client, stream.memory, replace(stream.memory.describe(), created_millis=1))
-        with pytest.raises(Refused, match="deleted and made again"):
+        with pytest.raises(Refused, match="deleted and created again"):
             stream.fetch(position)
 
     def test_who_the_stream_is_is_asked_only_of_a_first_range(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +139,93 @@ class TestEndOfAShard:
             stream.fetch(END)
 
 
+class TestAgeOfChildren:
+    """The row of a shard that ended says when it was open: its children's records are younger, and expire by that."""
+
+    @staticmethod
+    def read_late(stream: Stream, *payloads: bytes) -> int:
+        """A shard is closed after its last record, and read to the tip hours later. When that record arrived."""
+        stream.put(*payloads)
+        closed = stream.now - 1000
+        stream.memory.split(SHARD)
+        stream.now += 20 * 3_600_000
+        return closed
+
+    @pytest.mark.parametrize("end_with_records", [True, False])
+    @pytest.mark.parametrize("last", [b"last", EMPTY], ids=["a record", "an aggregate of none"])
+    def test_a_closed_shard_that_came_to_the_tip_with_records_was_open_when_the_last_one_arrived(
+        self, stream: Stream, *, end_with_records: bool, last: bytes
+    ) -> None:
+        """It had yet to say its end. When it was read says nothing: it may have been closed for as long as it was not read."""
+        arrived = self.read_late(stream, b"first", last)
+        stream.behaves(end_with_records=end_with_records)
+        first = stream.fetch()
+        assert first.end == END or first.read_to == stream.now  # of its own records nothing is older
+        fetched = first if first.end == END else stream.go_on(first)
+        assert (fetched.end, fetched.read_to) == (END, arrived)
+
+    def test_one_whose_last_record_has_expired_since_may_have_been_closed_as_long_ago(self, stream: Stream) -> None:
+        """Its children's first records may have expired with it."""
+        self.read_late(stream, b"last")
+        first = stream.fetch()
+        stream.now += 10 * 3_600_000
+        stream.memory.expire()
+        fetched = stream.go_on(first)
+        assert (fetched.end, fetched.read_to) == (END, stream.now - stream.memory.retention_millis)
+
+    def test_one_that_has_left_the_stream_was_closed_as_long_ago(self, stream: Stream) -> None:
+        """It goes when its last record could have expired."""
+        self.read_late(stream, b"last")
+        first = stream.fetch()
+        stream.now += 10 * 3_600_000
+        stream.memory.expire_shard(SHARD)
+        fetched = stream.go_on(first)
+        assert (fetched.end, fetched.read_to) == (END, stream.now - stream.memory.retention_millis)
+
+    @pytest.mark.parametrize("expires", [False, True], ids=["it is there", "it has expired"])
+    def test_one_whose_last_record_another_consumer_came_to_was_open_when_that_arrived(self, stream: Stream, *, expires: bool) -> None:
+        """Nobody has read after a migrated position, so no time is known of it."""
+        arrived = self.read_late(stream, b"last")
+        (number,) = (record.sequence for record in stream.memory.shards[SHARD].records)
+        stream.now += 10 * 3_600_000 if expires else 0
+        stream.memory.expire()
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.end, fetched.read_to) == (END, stream.now - stream.memory.retention_millis if expires else arrived)
+
+    def test_one_that_brought_nothing_at_the_tip_was_open_then(self, stream: Stream) -> None:
+        """Two replies said so. No record has to be asked for, however old the last one is."""
+        (number,) = stream.put(b"last")
+        stream.now += 20 * 3_600_000
+        seen = stream.fetch(Position.after(number)).read_to
+        stream.memory.split(SHARD)
+        stream.now += 3_600_000
+        stream.client.calls.clear()
+        fetched = stream.reader.fetch(FetchRequest(SHARD, Position.after(number), seen, was_open=True), Limits(10, 1000))
+        assert (fetched.end, fetched.read_to) == (END, seen)
+        assert stream.client.calls == ["GetShardIterator", "GetRecords"]
+
+    def test_a_shard_may_have_been_closed_between_the_two_replies(self, stream: Stream) -> None:
+        """The first of them is the one that counts."""
+        (number,) = stream.put(b"last")
+        real = stream.client.get_records
+
+        def slow(*call: Any) -> Page:
+            stream.now += 30_000
+            return real(*call)
+
+        stream.client.get_records = slow  # type: ignore[method-assign, assignment]
+        began = stream.now
+        assert stream.fetch(Position.after(number), read_to=began).read_to == began + 30_000
+        assert stream.now == began + 60_000
+
+
 class TestResourceNotFound:
     """It is not an end by itself."""
 
     def test_a_shard_that_is_listed_has_not_ended(self, stream: Stream) -> None:
         """Some host does not know it yet."""
         stream.client.fail(ShardNotFound("no such shard"))
-        with pytest.raises(ShardNotFound, match="is listed"):
+        with pytest.raises(ShardNotFound, match="is in the list of shards"):
             stream.fetch()
 
     def test_a_shard_that_is_not_listed_has_expired(self, stream: Stream) -> None:
@@ -164,7 +245,7 @@ class TestResourceNotFound:
         stream.now += 1
         stream.memory.recreate(shards=2)
         stream.client.fail(ShardNotFound("no such shard"))
-        with pytest.raises(Refused, match="deleted and made again"):
+        with pytest.raises(Refused, match="deleted and created again"):
             stream.fetch()
 
     def test_a_stream_that_is_gone_is_named(self, stream: Stream) -> None:

@@ -314,6 +314,15 @@ class TestRetention:
         place = FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=stream.now)
         assert stream.reader.fetch(place, Limits(1, 1000)).read_to == START_MILLIS
 
+    def test_a_child_that_is_on_its_way_is_as_old_as_its_parents_say(self, stream: Stream) -> None:
+        """It has not come to a record. If its row forgot the age, its next range would suspect a loss."""
+        stream.put(b"later")
+        stream.now += 2 * stream.memory.retention_millis
+        stream.behaves(empty_pages=30)
+        place = FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=stream.now - 1000)
+        fetched = stream.reader.fetch(place, Limits(10, 1000))
+        assert (fetched.end, fetched.behind > 0, fetched.read_to) == (TRIM_HORIZON, True, stream.now - 1000)
+
     def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
         """Retention is lazy: records older than the place may still be there."""
         numbers = stream.put(b"read", b"read too", b"unread")

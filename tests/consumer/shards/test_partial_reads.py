@@ -14,6 +14,7 @@ from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.batch_writes import Range
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.kinesis.client import Records
 from sluice_consumer.shards.bind import Task
@@ -71,7 +72,7 @@ class Bench:
     def take(self) -> int:
         """Reads as `take` does: the first rows, then no more; how many they were."""
         identity = StreamIdentity("s", "arn", 1, 1, "ACTIVE")
-        batch = BatchRead("r", None, None, "t", identity, 4, 6, PATIENCE, Limits(10, 100), (("fast", "slow"),))
+        batch = BatchRead(StreamAddress("s", "r"), None, "t", identity, 4, 6, PATIENCE, Limits(10, 100), (("fast", "slow"),))
         rows: Any = BatchReader(batch).read(Group(("fast", "slow")))
         found = next(rows).num_rows
         rows.close()

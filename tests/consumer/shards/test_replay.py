@@ -47,7 +47,7 @@ def test_an_aggregate_that_an_older_version_has_bound_as_one_record_is_refused_w
     users = b"".join(field_bytes(3, b"\x08\x00" + field_bytes(3, b"%d" % n)) for n in range(5))
     numbers = stream.put(seal(field_bytes(1, b"customer-\xc3") + users), b"x")
     bound = BoundRange(SHARD, TRIM_HORIZON, Position.after(numbers[1]), numbers[0], 2)
-    with pytest.raises(ReplayShort, match=r"had 2 records; now there are 6.*set acceptLossOfBatch") as short:
+    with pytest.raises(ReplayShort, match=r"had 2 records, and now has 6.*set acceptLossOfBatch") as short:
         stream.reader.replay(bound)
     assert short.value.met
     assert short.value.left is not None
@@ -124,14 +124,14 @@ class TestShort:
         held = stream.memory.shards[SHARD]
         del held.records[1], held.numbers[1]
         stream.put(b"c")
-        with pytest.raises(ReplayShort, match="had 2 records; now there are 1"):
+        with pytest.raises(ReplayShort, match="had 2 records, and now has 1"):
             stream.replay(fetched)
 
     def test_there_are_more_than_were_bound(self, stream: Stream) -> None:
         """Something else counted them."""
         stream.put(b"a", b"b")
         fetched = stream.fetch()
-        with pytest.raises(ReplayShort, match="had 1 records; now there are 2"):
+        with pytest.raises(ReplayShort, match="had 1 record, and now has 2"):
             stream.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, 1))
 
     def test_the_end_of_the_shard_is_not_there(self, stream: Stream) -> None:

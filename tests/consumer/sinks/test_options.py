@@ -21,7 +21,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"keep": "shardId"}, "pipeline.args.keep"),
     ({"keep": [1]}, "pipeline.args.keep"),
     ({"transform": "no function"}, "pipeline.args.transform"),
-    ({"partition": "week"}, "pipeline.args.partition: 'week' is none of day, hour"),
+    ({"partition": "week"}, "pipeline.args.partition: must be one of day, hour, not 'week'"),
     ({"fileBytes": 0}, "pipeline.args.fileBytes: 0"),
     ({"fileBytes": True}, "pipeline.args.fileBytes: True"),
     ({"fileBytes": "128MB"}, "pipeline.args.fileBytes"),

@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[list[tuple[str, str]], str]] = {
             ("UnknownStoreException", f"`s3a://nohere/o/_sluice': getFileStatus on s3a://nohere/o/_sluice: {S3}NoSuchBucketException: The specified"),
             ("NoSuchBucketException", f"The specified bucket does not exist. (Service: S3, Status Code: 404, {ID}) (SDK Attempt Count: 1)"),
         ],
-        "NoSuchBucketException: The specified bucket does not exist. (Service: S3, Status Code: 404): the bucket does not exist; make it",
+        "NoSuchBucketException: The specified bucket does not exist. (Service: S3, Status Code: 404): the bucket does not exist; create it",
     ),
     "no bucket, of Iceberg": (
         [
@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[list[tuple[str, str]], str]] = {
             ),
             ("NoSuchBucketException", f"The specified bucket does not exist. (Service: S3, Status Code: 404, {ID}) (SDK Attempt Count: 1)"),
         ],
-        "the bucket does not exist; make it",
+        "the bucket does not exist; create it",
     ),
     "an access key that the store does not know": (
         [
@@ -75,15 +75,15 @@ REFUSED: dict[str, tuple[list[tuple[str, str]], str]] = {
     "no file system": ([("UnsupportedFileSystemException", 'No FileSystem for scheme "gs"')], "a class is missing in this Spark"),
     "no table": (
         [("NoSuchTableException", "[TABLE_OR_VIEW_NOT_FOUND] The table or view db.t cannot be found. Verify the spelling\nIf you did not")],
-        "there is no such table (any more); make it",
+        "there is no such table (any more); create it",
     ),
     "a table of Iceberg's that is gone": (
         [("ValidationException", "Metadata file for version 5 is missing under s3a://lake/w/db/t/metadata")],
-        "there is no such table (any more); make it",
+        "there is no such table (any more); create it",
     ),
     "no namespace": (
         [("NoSuchNamespaceException", "[SCHEMA_NOT_FOUND] The schema `spark_catalog`.`nodb` cannot be found. Verify the spelling")],
-        "there is no such namespace; make it: CREATE NAMESPACE",
+        "there is no such namespace; create it: CREATE NAMESPACE",
     ),
     "more columns": (
         [("AnalysisException", "[INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS] Cannot write to `lake`.`db`.`t`, the reason is too many data")],

@@ -12,6 +12,7 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import Fetched
@@ -77,8 +78,8 @@ def test_a_batch_that_is_read_too_often_is_refused_with_advice_until_the_next_ep
 def test_what_was_found_of_shards_is_kept_for_an_epoch_and_no_longer() -> None:
     """A shard that was whole then may have lost records while nobody read it; connections of the former epoch are let go in the end."""
     identity = StreamIdentity("s", "arn:aws:kinesis:eu-west-1:123456789012:stream/s", 1, 86_400_000, "ACTIVE")
-    readers = [batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", generation) for generation in (1, 1, 2)]
+    readers = [batch_reader._reader(identity, StreamAddress("s", "eu-west-1", "http://127.0.0.1:1"), generation) for generation in (1, 1, 2)]
     assert readers[0] is readers[1] is not readers[2]
     for generation in range(3, 3 + batch_reader.READERS):
-        batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", generation)
-    assert batch_reader._reader(identity, "eu-west-1", "http://127.0.0.1:1", 1) is not readers[0]
+        batch_reader._reader(identity, StreamAddress("s", "eu-west-1", "http://127.0.0.1:1"), generation)
+    assert batch_reader._reader(identity, StreamAddress("s", "eu-west-1", "http://127.0.0.1:1"), 1) is not readers[0]

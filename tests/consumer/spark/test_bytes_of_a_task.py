@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
 from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.batches import planner
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark import stream_reader
@@ -20,7 +21,7 @@ from sluice_consumer.spark.batch_reader import BatchRead, Group
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 
 IDENTITY = MemoryStream("s").describe()
-BATCH = BatchRead("eu-west-1", None, None, "t", IDENTITY, 3, 7, 20.0, Limits(1000, 1_000_000), ())
+BATCH = BatchRead(StreamAddress("s", "eu-west-1"), None, "t", IDENTITY, 3, 7, 20.0, Limits(1000, 1_000_000), ())
 CORES, SHARDS_A_TASK = 2, 32
 
 

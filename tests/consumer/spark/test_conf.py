@@ -43,6 +43,25 @@ def test_workers_say_where_they_stand_before_a_batch_is_overdue(limit: float | N
     assert settings(config, None).get("spark.python.worker.tracebackDumpIntervalSeconds") == interval
 
 
+@pytest.mark.parametrize(
+    ("master", "given", "workers"),
+    [
+        ("local[4,4]", {}, "16"),
+        ("k8s://api", {}, "4"),
+        ("k8s://api", {"spark.executor.cores": "3"}, "12"),
+        ("k8s://api", {"spark.python.factory.idleWorkerMaxPoolSize": "9"}, "9"),
+    ],
+)
+def test_a_jvm_keeps_a_few_idle_python_workers_for_each_slot(master: str, given: dict[str, str], workers: str) -> None:
+    """Otherwise it keeps as many as ever worked at a time, which are many after the start of a pool."""
+    assert settings(replace(CONFIG, spark_conf=given), None, master)["spark.python.factory.idleWorkerMaxPoolSize"] == workers
+
+
+def test_on_all_cores_of_a_machine_as_many_python_workers_stay_as_worked_at_a_time() -> None:
+    """How many cores it has is not asked for here."""
+    assert "spark.python.factory.idleWorkerMaxPoolSize" not in settings(CONFIG, None, "local[*]")
+
+
 def test_in_local_mode_a_pod_is_like_any_machine() -> None:
     """No executors are asked for, and no address is given to them; the image's classes are used all the same."""
     conf = settings(replace(CONFIG, executors=1, spark_conf={"spark.master": "local[1,4]"}), POD)

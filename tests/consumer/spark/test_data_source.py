@@ -12,6 +12,7 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.bind import Task
 from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
@@ -59,6 +60,6 @@ def test_the_rows_of_a_task_come_in_the_order_of_its_shards_whichever_is_fetched
     source = Ordered(Source(MemoryKinesis(stream), stream, stream.describe()), [ids[i] for i in order])
     task = Task(Epoch(1, ""), 1, TaskAttempt("1.0.0", 1), Limits(10, 2**20), 1.0, lambda _seconds: None)
     monkeypatch.setattr(BatchReader, "_ports", lambda _self: (store, source, task))
-    read: Any = BatchRead("r", None, None, "t", stream.describe(), 1, 1, 1.0, Limits(10, 2**20), (tuple(ids),))
+    read: Any = BatchRead(StreamAddress("s", "r"), None, "t", stream.describe(), 1, 1, 1.0, Limits(10, 2**20), (tuple(ids),))
     rows = [row for batch in BatchReader(read).read(Group(tuple(ids))) for row in batch.to_pylist()]
     assert [row["data"] for row in rows] == [shard.encode() for shard in ids]

@@ -34,8 +34,8 @@ def test_the_function_is_found(module: Callable[[str], None]) -> None:
     ("text", "why"),
     [
         ("", "module orders_of_a_user has no process"),
-        ("process = 7", "orders_of_a_user:process is no function"),
-        ("import no_such_package", "there is no module no_such_package; is it in the image?"),
+        ("process = 7", "orders_of_a_user:process is not a function"),
+        ("import no_such_package", "there is no module no_such_package; is it in the image, or"),
         ("from json import no_such_name", "cannot be imported: ImportError: .*no_such_name"),
         ("def process(batch", "cannot be imported: SyntaxError"),
     ],

@@ -8,6 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 from spark_accounts import LEASE, QUERY, READ, Spark, judged
 
+from sluice_consumer.spark.job_tags import tag_of
 from sluice_consumer.spark.jobs import LISTENER_SECONDS, JobsNotDone
 from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, last_words
 
@@ -308,3 +309,83 @@ def test_a_spark_that_does_not_answer_may_still_work(spark: Spark, monkeypatch: 
 def test_the_reason_of_a_failed_stage_is_its_error(reason: str, words: str) -> None:
     """Not its stacks."""
     assert last_words(reason) == words
+
+
+# -- several consumers in one Spark ------------------------------------------------------------------------------------------------
+
+MINE, ANOTHERS = tag_of("mine", 3), tag_of("anothers", 3)
+
+
+def test_a_failed_job_of_another_consumer_refuses_no_batch_and_troubles_nobody(spark: Spark) -> None:
+    """Nor is a job of it waited for that reads its batch; nor cancelled, nor taken for a movement of this one."""
+    jobs = judged(spark, MINE)
+    spark.jobs |= {1: FAILED, 2: RUNNING, 3: SUCCEEDED}
+    spark.tagged = {1: ANOTHERS, 2: ANOTHERS, 3: MINE}
+    jobs.check()
+    jobs.cancel()
+    assert (spark.time, jobs.troubled(), jobs.busy(), spark.cancelled, jobs.moved()) == (0, False, False, [], (3,))
+
+
+def test_a_consumer_alone_is_asked_for_all_that_moves_and_for_no_job(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked each second while a batch is long, and a batch may have thousands of jobs. Each is asked once whose it is."""
+    asked, whose = list[object](), list[int]()
+    tags = spark.tags
+    monkeypatch.setattr(spark, "moved", lambda of=None: asked.append(of) or ())
+    monkeypatch.setattr(spark, "tags", lambda job: whose.append(job) or tags(job))
+    jobs = judged(spark, MINE)
+    spark.jobs |= {1: SUCCEEDED, 2: RUNNING}
+    spark.tagged = {1: MINE}
+    jobs.moved()
+    jobs.moved()
+    assert (asked, whose) == ([None, None], [1, 2])
+
+
+@pytest.mark.parametrize("tag", [MINE, tag_of("mine", 2), "the users own", "sluice-nightly", None])
+def test_a_failed_job_refuses_the_batch_of_its_own_consumer_and_of_all_if_nobody_knows_whose_it_is(spark: Spark, tag: str | None) -> None:
+    """A thread of the user's begins jobs without a tag: better a batch too many comes again than one with a failed read is committed."""
+    jobs = judged(spark, MINE)
+    spark.jobs[1] = FAILED
+    spark.tagged = {1: tag} if tag else {}
+    with pytest.raises(JobsNotDone, match="job 1"):
+        jobs.check()
+
+
+def test_where_no_consumer_has_a_tag_every_job_counts(spark: Spark) -> None:
+    """Of a query of Structured Streaming, whatever the thread that started it has handed on."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.tagged = FAILED, {1: ANOTHERS}
+    with pytest.raises(JobsNotDone, match="job 1"):
+        jobs.check()
+
+
+def test_a_job_of_another_consumer_that_has_just_begun_is_waited_for_until_it_is_known_whose_it_is(spark: Spark) -> None:
+    """Spark counts a job before its store knows of it."""
+    jobs = judged(spark, MINE)
+    spark.jobs |= {1: SUCCEEDED, 2: FORGOTTEN}
+    spark.later[1] = lambda: spark.jobs.update({2: RUNNING}) or spark.tagged.update({2: ANOTHERS})
+    jobs.check()
+    assert 1 <= spark.time < 2
+
+
+def test_a_job_of_another_consumer_that_has_just_begun_troubles_nobody(spark: Spark) -> None:
+    """It is counted a moment before it is known. Else a busy group would never be quiet, and release no lease."""
+    jobs = judged(spark, MINE)
+    spark.jobs |= {1: SUCCEEDED, 2: FORGOTTEN}
+    spark.later[0.3] = lambda: spark.jobs.update({2: RUNNING, 3: FORGOTTEN}) or spark.tagged.update({2: ANOTHERS})
+    jobs.look()
+    assert jobs.quiet(LEASE)
+    assert spark.time < 1
+
+
+def test_a_job_that_stays_unknown_troubles_its_epoch(spark: Spark) -> None:
+    """It may be one of its own, of which Spark has forgotten what became of it."""
+    jobs = judged(spark, MINE)
+    spark.jobs |= {1: SUCCEEDED, 2: FORGOTTEN}
+    jobs.look()
+    assert not jobs.quiet(LEASE)
+
+
+def test_each_generation_of_a_consumer_has_a_tag_of_its_own() -> None:
+    """To end the work of one epoch must not end that of the next."""
+    assert tag_of("a", 1) != tag_of("a", 2)
+    assert "," not in tag_of("a,b", 1)

@@ -98,3 +98,12 @@ def test_an_archive_on_the_path_is_not_read_again_when_python_forgets_what_it_kn
 
     assert opened("pass") > 0
     assert opened("python_workers.forget_archives()") == 0
+
+
+def test_each_worker_sends_what_it_raised_in_our_form_whoever_imports_its_module() -> None:
+    """From 4.2 on that is the worker, after the fork. One that runs only the user's code calls nothing of ours."""
+    look = "from pyspark import daemon; from sluice_consumer.spark import python_workers; daemon.manager = lambda: None; python_workers.main(); "
+    look += "import pyspark.worker; print(type(pyspark.worker.handle_worker_exception).__name__)"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+    done = subprocess.run([sys.executable, "-c", look, "pyspark.worker"], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "partial\n"

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from streaming_world import Checkpoint, Content, Crash, Steps, World
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
+from sluice_checkpoints.positions.ports import ResetPorts
+from sluice_checkpoints.positions.resetter import Resetter
+from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_consumer.batches.folding import FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -181,6 +184,46 @@ def test_the_directory_of_another_consumer_is_refused(*, names_the_start: bool) 
 
 
 @HABITS
+def test_the_directory_of_a_query_from_before_a_reset_is_refused_and_a_new_one_reads_again(*, names_the_start: bool) -> None:
+    """Its state holds what comes again. A new directory begins where positions were moved to, and every record comes once more."""
+    world = World(names_the_start=names_the_start)
+    world.query()
+    whole = sorted(record for content in world.sink.values() for record in content)
+    ports = ResetPorts(world.store, world.stream, world.stream)
+    Resetter(ResetRequest("again", ResetTarget("trimHorizon")), ports).run()
+    with pytest.raises(Refused, match=r"reset again moved.*new checkpoint directory"):
+        world.query()
+    world.spark, world.sink = Checkpoint(), {}
+    world.query()
+    assert sorted(record for content in world.sink.values() for record in content) == whole
+
+
+@HABITS
+def test_a_directory_from_before_a_reset_is_refused_wherever_its_query_died(*, names_the_start: bool) -> None:
+    """Also if Spark had logged the next batch, and no task had bound it: it repeats that one, which is behind the reset."""
+    accepted = [f"{at} {name}" for at, name in enumerate(STEPS) if not _is_refused_after_a_reset(at, names_the_start=names_the_start)]
+    assert accepted == []
+
+
+def _is_refused_after_a_reset(at: int, *, names_the_start: bool) -> bool:
+    """Whether a query that died before a step is refused; one that has stored nothing yet has no state."""
+    world = World(steps=Steps(at), names_the_start=names_the_start)
+    world.survive()
+    row = world.store.consumer()
+    if row is None or not row.bootstrapped or not world.sink:
+        return True
+    opened = row.committed + 1 if any(each.batch > row.committed for each in world.store.shards().values()) else None
+    clock = iter(range(0, 10**6, 50))
+    ports = ResetPorts(world.store, world.stream, world.stream, sleep=lambda _seconds: None, clock=lambda: float(next(clock)))
+    Resetter(ResetRequest("again", ResetTarget("trimHorizon"), give_up=opened), ports).run()
+    try:
+        world.query()
+    except Refused:
+        return True
+    return False
+
+
+@HABITS
 def test_a_batch_whose_jobs_failed_is_not_committed(*, names_the_start: bool) -> None:
     """A function of foreachBatch swallowed it, and Spark asks for the next batch."""
     world = World(names_the_start=names_the_start)
@@ -244,7 +287,7 @@ def test_a_batch_is_read_only_from_where_the_query_stood_that_asked_for_it() -> 
     world = World(names_the_start=False)
     planner = world.epoch()
     end = planner.latest(None)
-    with pytest.raises(Refused, match="one that stands at 7"):
+    with pytest.raises(Refused, match="one at batch 7"):
         planner.partitions(Offset("id", 7), end)
 
 

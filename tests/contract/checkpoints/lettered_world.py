@@ -244,7 +244,9 @@ class Engine:
         try:
             self._process(plan)
         except Exception:
-            DriverLetters(self.consumer.letters, stored=self.world.sink_kind == IN_PARTS).raised("c")
+            letters = DriverLetters(stored={"c"} if self.world.sink_kind == IN_PARTS else set())
+            letters.keep("c", self.consumer.letters)
+            letters.raised("c")
             raise
 
     def _process(self, plan: BatchPlan) -> None:

@@ -21,6 +21,7 @@ from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Update
 
 REGION = "us-east-1"
 pytestmark = pytest.mark.usefixtures("credentials")
@@ -100,12 +101,26 @@ def test_a_copy_is_refused_until_it_is_adopted(dynamodb_endpoint: str) -> None:
     assert row.consumer_id == said["consumerId"] != "id-1"
 
 
+def test_an_adoption_says_how_many_batches_come_again(service: Service) -> None:
+    """If the original is still there, and is that one. Another table under its name is not asked."""
+    original = service.owned()
+    copy, late = service.copy(original), service.copy(original)
+    for batch in (8, 9, 10):
+        original.commit(Epoch(4, "t4"), batch)
+    said = json.loads(service.adopt(copy.table.name).stdout)
+    assert said["batchesAgain"] == 3
+    assert said["message"].endswith("under the new id: 3 batches")
+    assert json.loads(service.adopt(copy.table.name).stdout)["batchesAgain"] is None
+    late.table.write(Update("consumer", (), put={("tableId",): f"{service.identity(original)}-before"}))
+    assert "is not known" in json.loads(service.adopt(late.table.name).stdout)["message"]
+
+
 def test_a_table_is_handed_over_by_the_command_that_the_refusal_names(service: Service) -> None:
     """From the message of the refused driver, word by word, to its lease; then the former owner is refused. Twice does no harm."""
     store, other, ours = service.owned(), Owner("test/orders", ("c1",)), Owner("shop/orders", ("c1",))
     with pytest.raises(Refused) as refused:
         take_over(store, LeaseRequest(5000, "pod-2", "now", owner=other), Watcher())
-    words = shlex.split(str(refused.value).partition("python -m sluice_checkpoints adopt --table ")[2])
+    words = shlex.split(str(refused.value).partition("sluice adopt --table ")[2])
     first, second = (service.adopt(words[0], *(word for word in words[1:] if word not in {"--region", "REGION"})) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
     said = json.loads(first.stdout)

@@ -15,6 +15,7 @@ import boto3
 import pytest
 
 from sluice_checkpoints.diagnose.oldest_records import BotoOldestRecords
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 REGION = "us-east-1"
@@ -40,7 +41,7 @@ def kinesis_endpoint(request: pytest.FixtureRequest) -> str:
 def test_the_oldest_record_is_found_where_there_is_one(kinesis_endpoint: str) -> None:
     """An empty shard has none, nor has one that is gone."""
     name, sequences = stream(kinesis_endpoint)
-    catalog = BotoStreamCatalog(name, REGION, kinesis_endpoint)
+    catalog = BotoStreamCatalog(StreamAddress(name, REGION, kinesis_endpoint))
     catalog.describe()
     assert BotoOldestRecords(catalog).oldest([A, B, "shardId-000000000099"]) == {A: sequences[0]}
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from stored_rows import CONSUMER_ROW, EPOCH, LATER, ROW, A, B
 
-from sluice_checkpoints.errors import Fenced, ServiceUnavailable
+from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.folding import EndedShards, TableShards, delete, fold
+from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.rows import ENDED_PREFIX, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Member, Put, Table, Transaction
@@ -63,6 +64,27 @@ def test_what_was_folded_is_never_written_over(store: CheckpointStore) -> None:
     fold(store, EPOCH, [FIRST], AT)
     assert fold(store, EPOCH, [FIRST, NOTED], AT + 1) == EndedShards(frozenset({A}), at=AT)
     assert store.contents().folded == {A: AT}
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        ({}, "no attribute 'shards'"),
+        ({"shards": A}, f"attribute shards is '{A}'"),
+        ({"shards": frozenset({A}), "notes": ["a"]}, "attribute notes is"),
+        ({"shards": frozenset({A}), "at": "today"}, "attribute at is 'today'"),
+    ],
+    ids=["no shards", "text", "a list of notes", "a day"],
+)
+def test_a_row_of_folded_shards_that_was_changed_by_hand_is_refused_by_name(store: CheckpointStore, stored: dict[str, Any], why: str) -> None:
+    """A driver that begins says which row of which table it is, and how to see it."""
+    store.table.write(Put({"id": ENDED_PREFIX + A, **stored}, ()))
+    with pytest.raises(Refused) as refused:
+        CheckpointStore(OwnTable(store.table)).contents()
+    told = str(refused.value)
+    assert told.startswith(f"table {store.table.name} belongs to another program, or was changed by hand: row {ENDED_PREFIX}{A}")
+    assert why in told
+    assert f"aws dynamodb get-item --table-name {store.table.name} --key" in told
 
 
 def test_a_former_epoch_folds_nothing(store: CheckpointStore) -> None:

@@ -27,6 +27,7 @@ from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_kubectl.cli.group import program
 
@@ -96,7 +97,7 @@ def consumer(page: str) -> dict[str, Any]:
 def theirs(place: Place, writer: FormatWriter) -> Iterator[str]:
     """The other system's table as its page calls it: the first record is done."""
     name = consumer(f"docs/migrate/{writer.name}.md")["migrateFrom"]["table"]
-    (shard,) = BotoStreamCatalog(STREAM, REGION, place.kinesis).list_shards().shards
+    (shard,) = BotoStreamCatalog(StreamAddress(STREAM, REGION, place.kinesis)).list_shards().shards
     change = writer.change(RowContent(shard, (), Position.after(place.done), STREAM, 1_764_000_000_000), None)
     assert change
     before = place.names()

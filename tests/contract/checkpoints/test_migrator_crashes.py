@@ -17,7 +17,7 @@ from sluice_checkpoints.protocol.rows import Item
 WRITING = ("transact_write_items", "update_item")
 
 
-def test_a_migration_that_is_killed_and_put_to_sleep_comes_to_what_the_twin_comes_to(dynamodb_api: Any) -> None:
+def test_a_migration_that_is_killed_and_put_to_sleep_comes_to_what_memory_comes_to(dynamodb_api: Any) -> None:
     """Two crashes and a lost reply, then a sleep of five leases before the rows, in which another migrator comes to the end: row by row the same."""
     world, dice = ServiceBench(dynamodb_api, KCL34), Random("KCL 3.4")  # noqa: S311 - a schedule is no secret
     before = world.sources()

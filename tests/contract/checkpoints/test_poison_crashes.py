@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 from lettered_world import AFTER, BEFORE, HANGS, RAISES, STORES, Crashes, World, check, lived_through
 
+from sluice_checkpoints.dynamodb.http import DynamoHttp
+from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.protocol.poison_note import noted
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Table
 
 WRITES = {RAISES: 19, HANGS: 35}  # of isolation, commits, letters and sink
 each_way = pytest.mark.parametrize("does", WRITES)
+
+
+@pytest.fixture
+def drivers_table(dynamo_table: DynamoTable, dynamodb_http: DynamoHttp) -> DynamoTable:
+    """A table in DynamoDB by the client that drivers and tasks have, which is cheap: these are thousands of calls."""
+    return DynamoTable(dynamo_table.name, dynamodb_http)
 
 
 @each_way
@@ -35,10 +43,10 @@ def test_the_isolation_makes_these_writes(table: Table, tmp_path: Path, does: st
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize(("does", "at"), [(does, at) for does, writes in WRITES.items() for at in range(writes)])
 def test_a_crash_at_any_of_them_loses_nothing_and_doubles_nothing(
-    dynamo_table: Table, tmp_path: Path, does: str, at: int, when: str, repaired: str | None
+    drivers_table: Table, tmp_path: Path, does: str, at: int, when: str, repaired: str | None
 ) -> None:
     """The next driver comes to the same end; with a `process` that was repaired meanwhile the record is in the sink, or it has its letter."""
-    world, crashes = World(dynamo_table, tmp_path, does, repaired), Crashes((at,), when)
+    world, crashes = World(drivers_table, tmp_path, does, repaired), Crashes((at,), when)
     lived_through(world, crashes)
     check(world)
     if repaired is None:

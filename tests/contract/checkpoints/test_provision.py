@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.retry import Again, Patience
-from sluice_checkpoints.dynamodb.create import FRESH_SECONDS, DynamoTargets, FreshApi
+from sluice_checkpoints.dynamodb.create import FRESH_SECONDS, DynamoTargets, FreshApi, TableSettings
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
 from sluice_checkpoints.formats.snapshot import TableKey
@@ -96,6 +96,29 @@ def make(api: Any, name: str, *keys: str) -> None:
         KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)],
         BillingMode="PAY_PER_REQUEST",
     )
+
+
+def test_a_table_is_made_with_its_tags_and_its_key(dynamodb_api: Any, name: str) -> None:
+    """In the request that makes it: a policy may refuse a table without them. One that is there is left as it is."""
+    asked: list[dict[str, Any]] = []
+    settings = TableSettings({"team": "orders", "cost": ""}, "arn:aws:kms:eu-west-1:111122223333:key/0a1b")
+
+    class Recorded(Answers):
+        def __getattr__(self, operation: str) -> Callable[..., Any]:
+            call = super().__getattr__(operation)
+
+            def recorded(**request: Any) -> Any:
+                asked.extend([request] if operation == "create_table" else [])
+                return call(**{key: value for key, value in request.items() if key != "SSESpecification"})  # DynamoDB Local has no KMS
+
+            return recorded
+
+    for _ in range(2):
+        DynamoTargets(Recorded(dynamodb_api, {}), Time().patience(), settings=settings).ensure(name)
+    (request,) = asked
+    assert request["Tags"] == [{"Key": "cost", "Value": ""}, {"Key": "team", "Value": "orders"}]
+    assert request["SSESpecification"] == {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": settings.kms_key}
+    assert {"Tags", "SSESpecification"}.isdisjoint(TableSettings().request)
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "UnknownOperationException", "ContinuousBackupsUnavailableException"])

@@ -266,10 +266,29 @@ def test_of_a_consumer_that_committed_nothing_no_batch_contained_shards() -> Non
     assert replace(CONSUMER_ROW, committed=0).last_filled == 0
 
 
+def test_a_commit_leaves_its_time_for_people(store: CheckpointStore) -> None:
+    """Of a later commit that leaves none, as an older version's, no time is known."""
+    facts = {"at": 2_000, "former": 1_000, "records": 7}
+    store.commit(EPOCH, 8, facts=facts)
+    assert consumer(store).commit_facts == {"batch": 8, **facts}
+    store.commit(EPOCH, 9)
+    assert not consumer(store).commit_facts
+
+
+def test_a_beat_leaves_its_time_for_people(store: CheckpointStore) -> None:
+    """After the next take-over it says nothing, for it was another's."""
+    assert store.beat(EPOCH, at=3_000)
+    assert consumer(store).beat_at == 3_000
+    assert not store.beat(LATER, at=4_000)
+    assert consumer(store).beat_at == 3_000
+    store.take(consumer(store), WANTED)
+    assert consumer(store).beat_at is None
+
+
 def test_a_commit_that_fails_says_nothing(store: CheckpointStore) -> None:
     """Its condition is that of the number."""
     with pytest.raises(Fenced):
-        store.commit(LATER, 8, filled=8)
+        store.commit(LATER, 8, filled=8, facts={"at": 1})
     assert consumer(store) == CONSUMER_ROW
 
 

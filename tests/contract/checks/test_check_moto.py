@@ -13,11 +13,11 @@ from conftest_checks import REGION, Checked, made
 
 from sluice_checkpoints.aws import credentials
 from sluice_checkpoints.position import Position
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.checks import run
 from sluice_consumer.checks.model import CheckOutcome
 from sluice_consumer.kinesis import http
 from sluice_consumer.kinesis.codec import ENCODING
-from sluice_consumer.kinesis.http import StreamAddress
 from sluice_lab import places
 from sluice_lab.aws import emulators
 

@@ -44,7 +44,7 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
     "config": ({"colour": 1}, "colour: unknown setting"),
     "an endpoint without a scheme": (
         {"stream.kinesisEndpoint": "localhost:4567"},
-        "stream.kinesisEndpoint: 'localhost:4567' is no address of a serv",
+        "stream.kinesisEndpoint: 'localhost:4567' is not an address of",
     ),
     "entrypoint": ({"pipeline.entrypoint": "user_pipeline:proces"}, "pipeline.entrypoint: module user_pipeline has no proces"),
     "an import that raises": (
@@ -102,7 +102,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables
     changes, said = WRONG[name]
     changed(consumer, changes)
     before = tables()
-    done = consumer.program("--until-tip", "--master", "local[1]")
+    done = consumer.program("--until-tip", "--master", "local[1]", *SURE[1:])
     assert done.returncode == 65, done.stderr
     assert consumer.last_words["message"].startswith(said)
     assert len(said_by_us(done.stderr)) <= 3, done.stderr

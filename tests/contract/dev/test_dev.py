@@ -149,6 +149,19 @@ def test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all(d
     assert dev.left() == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+def test_an_interrupt_while_spark_starts_ends_all_without_a_stack(dev: Dev, times: int) -> None:
+    """PySpark does not know its JVM yet: one that lost its parent then would stay for ever."""
+    dev.until("^starting Kinesis, DynamoDB and Spark")
+    for _ in range(times - 1):
+        dev.process.send_signal(signal.SIGINT)
+        dev.until("stopping once Spark has started")
+    assert dev.end() == 0
+    assert not [line for line in dev.said if "Traceback" in line or "each line of" in line]
+    assert dev.left() == []
+
+
 def test_a_function_that_is_not_there_is_refused_before_anything_starts(folder: Path) -> None:
     """In a line."""
     command = [sys.executable, "-m", "sluice_consumer", "dev", "my_pipeline:proces"]

@@ -12,10 +12,11 @@ import boto3
 import pytest
 
 from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import PositionCatalog
 from sluice_consumer.kinesis.client import KinesisClient
-from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, _shared
+from sluice_consumer.kinesis.http import HttpKinesis, _calls
 from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.kinesis.pacing import Pacer
 
@@ -88,10 +89,9 @@ class Emulated:
     def __init__(self, api: Any, endpoint: str, shards: int) -> None:
         self._api, self._name = api, f"contract-{uuid4()}"
         api.create_stream(StreamName=self._name, ShardCount=shards)
-        self.catalog = BotoStreamCatalog(self._name, REGION, endpoint)
+        self.catalog = BotoStreamCatalog(StreamAddress(self._name, REGION, endpoint))
         self._settle()
-        wire, _ = _shared(REGION, endpoint)
-        self.client = HttpKinesis(StreamAddress(self._name, REGION, endpoint), wire, Pacer(sleep=lambda _seconds: None))
+        self.client = HttpKinesis(StreamAddress(self._name, REGION, endpoint), _calls(REGION, endpoint), Pacer(sleep=lambda _seconds: None))
 
     def put(self, shard_id: str, data: bytes) -> str:
         """See `Service`."""
@@ -130,6 +130,12 @@ def in_memory(behaviour: FakeBehaviour, shards: int) -> InMemory:
     """A stream in memory."""
     stream = MemoryStream("orders", shards, now=lambda: 1_700_000_000_123)
     return InMemory(stream, MemoryKinesis(stream, behaviour))
+
+
+@pytest.fixture(scope="session")
+def kinesis_local(kinesis_local_endpoint: str) -> Callable[[int], Emulated]:
+    """Makes a stream of so many shards in kinesis-local."""
+    return lambda shards: Emulated(boto3.client("kinesis", region_name=REGION, endpoint_url=kinesis_local_endpoint), kinesis_local_endpoint, shards)
 
 
 @pytest.fixture(params=SERVICES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import StreamNotFound
 
@@ -74,7 +75,7 @@ def test_a_stream_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize("endpoint", ["kinesis_local_endpoint", "kinesalite_endpoint"])
 def test_a_stream_that_is_not_there_is_named_over_http(request: pytest.FixtureRequest, endpoint: str) -> None:
     """In the emulators."""
-    gone = BotoStreamCatalog("nowhere", "us-east-1", request.getfixturevalue(endpoint))
+    gone = BotoStreamCatalog(StreamAddress("nowhere", "us-east-1", request.getfixturevalue(endpoint)))
     for call in (gone.describe, gone.list_shards):
         with pytest.raises(StreamNotFound, match="nowhere"):
             call()

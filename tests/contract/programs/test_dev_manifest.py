@@ -9,6 +9,7 @@ import pytest
 from sluice_consumer.dev import manifest
 from sluice_lab import places
 from sluice_lab.examples.manifest import configuration
+from sluice_operator.generate import crd
 
 EXAMPLES = sorted(path for path in places.REPO.glob("examples/*/*.yaml") if "kind: KinesisConsumer" in path.read_text())
 OF_A_CLUSTER = ("spark.master", "spark.app.id", "spark.authenticate", "spark.kubernetes.", "spark.driver.", "spark.executor.")
@@ -34,6 +35,14 @@ spec:
 """
 
 
+OF_ANOTHER_ACCOUNT = """
+    arn: arn:aws:kinesis:eu-west-1:444455556666:stream/orders
+    roleArn: arn:aws:iam::444455556666:role/orders-reader
+    externalId: shop
+    sessionName: them
+"""
+
+
 def test_there_are_examples() -> None:
     """Else nothing is compared."""
     assert len(EXAMPLES) >= 4
@@ -51,6 +60,26 @@ def test_dev_takes_every_field_that_it_uses(tmp_path: Path) -> None:
     path.write_text(WHOLE)
     assert manifest.read(path).unused == ()
     assert manifest.read(path).config.keys() == {"name", "stream", "pipeline", *manifest.AS_IT_STANDS}
+    compare(path)
+
+
+@pytest.mark.parametrize("where", manifest.USED)
+def test_no_field_of_a_resource_passes_for_a_misspelt_one(where: str) -> None:
+    """Each field of the CRD, used by `dev` or not."""
+    fields = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for part in filter(None, where.split(".")):
+        fields = fields["properties"][part]
+    assert manifest.USED[where] <= fields["properties"].keys() | {"apiVersion", "kind", "metadata"}
+    manifest.refuse_misspelt(where, fields["properties"])
+
+
+def test_dev_keeps_the_arn_of_a_stream_and_assumes_no_role(tmp_path: Path) -> None:
+    """The emulators are in the stream's account; what the real account allows is not known to them."""
+    path = tmp_path / "consumer.yaml"
+    path.write_text(WHOLE.replace("{name: orders, region: eu-west-1, probeShare: 0.5}", OF_ANOTHER_ACCOUNT))
+    found = manifest.read(path)
+    assert found.unused == ("spec.stream.roleArn", "spec.stream.externalId", "spec.stream.sessionName")
+    assert found.config["stream"] == {"arn": "arn:aws:kinesis:eu-west-1:444455556666:stream/orders"}
     compare(path)
 
 

@@ -6,27 +6,34 @@ import dataclasses
 import json
 import re
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice_checkpoints import termination_log
+from sluice_checkpoints.aws import role
 from sluice_checkpoints.cli.main import main as tables
 from sluice_checkpoints.cli.options import CLUSTER
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_checkpoints.protocol.owners import Owner
+from sluice_checkpoints.stream import address
 from sluice_consumer import config as configs
 from sluice_consumer.process import configmap_code, pod, supervisor
+from sluice_operator import names
 from sluice_operator.apply import manifests, migration_job
+from sluice_operator.apply.reset_job import reset_job
 from sluice_operator.names import CONFIG, LETTER_PLACES
 from sluice_operator.observe import parse
+from sluice_operator.resource import stream as stream_fields
 from sluice_operator.resource.changes import DesiredSpec
-from sluice_operator.resource.fields import DEAD_LETTER_STREAM, DeadLetterSpec, MigrateFromSpec
+from sluice_operator.resource.fields import DEAD_LETTER_STREAM, DeadLetterSpec, InvalidSpec, MigrateFromSpec
 from sluice_operator.resource.fields import parse as spec_of
 from sluice_operator.settings import Settings
 from sluice_operator.state.objects import Resource
-from sluice_operator.state.status import DriverStatus, MigrationStatus
+from sluice_operator.state.status import DriverStatus, MigrationStatus, PositionStatus
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
@@ -70,9 +77,9 @@ def test_a_driver_follows_the_target_that_the_operator_wrote() -> None:
             """See `pod.Annotations`."""
             return dict(notes)
 
-        def write(self, name: str, value: str) -> None:
+        def write(self, annotations: Mapping[str, str | None]) -> None:
             """See `pod.Annotations`."""
-            raise AssertionError((name, value))
+            raise AssertionError(annotations)
 
     assert pod.wanted_executors(Own()) == 2
 
@@ -141,6 +148,44 @@ def test_what_the_crd_takes_for_a_stream_of_letters_the_driver_takes(arn: str) -
     assert bool(re.search(DEAD_LETTER_STREAM, arn)) is bool(configs.STREAM.fullmatch(arn))
 
 
+STREAM_ARN, ROLE_ARN = "arn:aws:kinesis:eu-west-1:444455556666:stream/orders", "arn:aws:iam::444455556666:role/orders-reader"
+OF_STREAM: list[Json] = [
+    {"name": "orders", "region": "eu-west-1"},
+    {"name": "orders"},
+    {"region": "eu-west-1"},
+    {"arn": STREAM_ARN},
+    {"arn": STREAM_ARN, "name": "orders"},
+    {"arn": STREAM_ARN + "/"},
+    {"arn": STREAM_ARN + "\n"},
+    {"arn": "orders"},
+    {"arn": "arn:aws-us-gov:kinesis:us-gov-west-1:444455556666:stream/orders"},
+    *(
+        {"arn": STREAM_ARN, "roleArn": arn}
+        for arn in (ROLE_ARN, ROLE_ARN.replace("role/", "role/a/b/"), "r", ROLE_ARN + "/", "arn:aws:iam::1:role/r")
+    ),
+    *({"arn": STREAM_ARN, "roleArn": ROLE_ARN, "externalId": given} for given in ("ab", "a", "a b", "a:/b", "x" * 1224, "x" * 1225, "")),
+    *({"arn": STREAM_ARN, "roleArn": ROLE_ARN, "sessionName": given} for given in ("ab", "a", "a/b", "a@b", "x" * 64, "x" * 65, "")),
+    {"arn": STREAM_ARN, "externalId": "ab"},
+    {"arn": STREAM_ARN, "sessionName": "ab"},
+]
+
+
+def accepted(read: Any, given: Any) -> bool:
+    """Whether a reader takes it."""
+    try:
+        read(given)
+    except (InvalidSpec, Refused):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("stream", OF_STREAM, ids=json.dumps)
+def test_what_the_crd_takes_for_a_stream_the_driver_takes(stream: Json) -> None:
+    """And nothing else: else a driver would end for what `kubectl apply` could have said."""
+    document = {"stream": stream, "checkpoints": {"table": "table"}, "pipeline": {"entrypoint": "orders:process"}}
+    assert accepted(spec_of, {"stream": stream, "pipeline": {"entrypoint": "a:b"}}) is accepted(configs.parse, json.dumps(document))
+
+
 def test_letters_have_the_same_places_at_both_ends() -> None:
     """The resource's fields, the driver's settings, and what rules and screens name."""
     assert tuple(DeadLetterSpec.model_fields) == tuple(each.name for each in dataclasses.fields(configs.DeadLetterConfig)) == LETTER_PLACES
@@ -166,3 +211,44 @@ def test_the_migrator_takes_the_arguments_of_its_job(format_: str) -> None:
     assert container["args"][:4] == ["python", "-m", "sluice_checkpoints", "migrate"]
     assert tables.commands["migrate"].make_context("migrate", list(container["args"][4:])).params["format_"] == migration_job.FORMATS[format_]
     assert container["name"] == parse.CONTAINERS["migration"]
+
+
+ARN = "arn:aws:kinesis:eu-west-1:444455556666:stream/orders"
+THEIRS = {"arn": ARN, "roleArn": "arn:aws:iam::444455556666:role/orders-reader", "externalId": "shop", "sessionName": "orders"}
+
+
+def test_operator_and_driver_have_one_form_of_a_stream_and_of_a_role() -> None:
+    """What the API server takes, no driver refuses."""
+    of_driver = re.sub(r"\(\?P<\w+>([^)]*)\)", r"\1", address.STREAM_ARN.pattern)
+    assert of_driver == names.STREAM_ARN
+    assert all(configs.REGION.fullmatch(region) for region in ("eu-west-1", "a" * 32))
+    assert not any(address.STREAM_ARN.fullmatch(ARN.replace("eu-west-1", region)) for region in ("-", "-a", "a-", "a" * 33, ""))
+    assert f"^{role.ROLE_ARN.pattern}$" == stream_fields.ROLE_ARN
+    schema = stream_fields.StreamSpec.model_json_schema()["properties"]
+    for field, form in (("externalId", role.EXTERNAL_ID), ("sessionName", role.SESSION)):
+        found = schema[field]["anyOf"][0]
+        assert form.pattern == f"{found['pattern'][1:-2]}{{{found['minLength']},{found['maxLength']}}}"
+
+
+@pytest.mark.parametrize("stream", [SPEC["stream"], THEIRS], ids=["its own account's", "another account's"])
+@pytest.mark.parametrize("to", [{"latest": True}, {"trimHorizon": True}, {"batch": 1041}, {"timestamp": "2026-11-26T14:00:00.123+01:00"}])
+def test_the_reset_command_takes_the_arguments_of_its_job(to: dict[str, Any], stream: dict[str, Any]) -> None:
+    """Whatever is set."""
+    move = {
+        "id": "one",
+        "to": to,
+        "shards": ["shardId-000000000001"],
+        "giveUpBatch": 42,
+        "acceptExpired": not to.keys().isdisjoint({"timestamp", "batch"}),
+    }
+    raw = {**SPEC, "stream": stream, "position": move}
+    tried = PositionStatus(id="one", hash="h", spec_hash="s", job="orders-reset-h-1", tries=1)
+    wanted = DesiredSpec(spec_of(raw), raw)
+    job = reset_job(RESOURCE, wanted, tried, Settings(image="i"))
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"][:4] == ["python", "-m", "sluice_checkpoints", "reset"]
+    words = list(container["args"][4:])
+    asked = {option: value for option, value in wanted.spec.stream.options.items() if value is not None}
+    assert {option: words[words.index(option) + 1] for option in asked} == asked
+    given = tables.commands["reset"].make_context("reset", words).params
+    assert (given["id_"], given["shard"], given["give_up_batch"], given["yes"]) == ("one", ("shardId-000000000001",), 42, True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice_consumer import config as configs
-from sluice_consumer.driver_report import DriverReport, DriverWarning, ExecutorDrain, ReportPhase, WarningReason
+from sluice_consumer.driver_report import DriverReport, DriverWarning, ExecutorDrain, ReportPhase, SpecVersion, WarningReason
 from sluice_consumer.process import own_pod, pod
 from sluice_kubectl.screens import words
 from sluice_operator.names import camel
@@ -20,6 +20,7 @@ from sluice_operator.observe import parse
 from sluice_operator.plan import running
 from sluice_operator.plan.conditions import PASSING, WARNINGS
 from sluice_operator.state.objects import Report
+from sluice_operator.state.status import VersionStatus
 
 CONSUMER = Path(configs.__file__).parent
 UNTIL = datetime(2026, 11, 21, 10, 2, tzinfo=UTC)
@@ -39,7 +40,12 @@ WHOLE = DriverReport(
     records_per_second=52.1,
     records=4711,
     dead_letters=7,
+    busy=0.42,
+    active_shards=3,
+    farthest_shard="shardId-000000000002",
+    millis_behind_others=300,
     warnings=(DriverWarning(WarningReason.SOURCE_MOVED, "table t"),),
+    versions=(SpecVersion(first_batch=30, since=UNTIL, hash="51e7", image="orders:1.5.0", reset="undo"), SpecVersion(first_batch=1)),
 )
 
 
@@ -57,13 +63,17 @@ def test_the_operator_reads_every_field_of_a_report() -> None:
     """By its name and with its value; what a driver may leave out is an attribute of both."""
     found = heard(WHOLE)
     assert {field.name for field in fields(Report)} == {"number", *(field.name for field in fields(DriverReport))}
-    same = {field.name for field in fields(DriverReport)} - {"deadline", "draining", "warnings"}
+    same = {field.name for field in fields(DriverReport)} - {"deadline", "draining", "warnings", "versions"}
     assert {name: getattr(found, name) for name in same} == {name: getattr(WHOLE, name) for name in same}
     assert None not in [getattr(WHOLE, field.name) for field in fields(WHOLE)]
     assert found.number == 17
     assert datetime.fromisoformat(str(found.deadline)) == UNTIL
     assert [(drain.pod, drain.since, drain.deadline) for drain in found.draining] == [(d.pod, d.since, d.deadline) for d in WHOLE.draining or ()]
     assert found.warnings == ("SourceMoved: table t",)
+    assert found.versions == (
+        VersionStatus(first_batch=30, since=UNTIL, hash="51e7", image="orders:1.5.0", reset="undo"),
+        VersionStatus(first_batch=1),
+    )
 
 
 def test_a_driver_that_knows_nothing_yet_is_read() -> None:
@@ -80,7 +90,7 @@ def test_the_fields_of_a_report_are_those_of_the_page() -> None:
 
 def test_the_operator_knows_every_phase_that_a_driver_reports() -> None:
     """And no driver reports another."""
-    assert {str(phase) for phase in ReportPhase} == {*running.PHASES, "Starting", "WaitingOutLease"}
+    assert {str(phase) for phase in ReportPhase} == {*running.PHASES, "Starting", "StandingBy", "WaitingOutLease"}
 
 
 @pytest.mark.parametrize("phase", ReportPhase)

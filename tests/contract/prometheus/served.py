@@ -19,13 +19,26 @@ from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
+from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
 from sluice_operator.observe import parse
+from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.plan.events import Reason
 from sluice_operator.state.actions import EventToSend, Plan
 from sluice_operator.state.objects import Observed
 from sluice_operator.state.status import Status
 
 NAMESPACE, NAME = KEY
+POOL = {
+    "metadata": {"namespace": NAMESPACE, "name": "small", "uid": "pool", "resourceVersion": "1"},
+    "spec": {},
+    "status": {"members": 3, "readyMembers": 2},
+}
+STANDS_BY = {
+    "metadata": {"namespace": NAMESPACE, "name": "stands-by", "uid": "stands-by", "resourceVersion": "1"},
+    "spec": {**SPEC, "checkpoints": {"table": "stands-by"}, "rollout": {"strategy": "Standby", "standby": "Always"}},
+    "status": {"conditions": [{"type": "StandbyReady", "status": "True", "reason": "Ready", "message": ""}]},
+}
+OUT_OF_MEMORY = {"status": {"containerStatuses": [{"name": "executor", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}}
 
 
 class Operator:
@@ -36,19 +49,22 @@ class Operator:
         self._changes = count(10)
 
     def live(self) -> None:
-        """The spec changes, so another driver becomes ready; it reports, and a drain is cut short."""
+        """The spec changes, so another driver becomes ready; it reports, a drain is cut short, and an executor is killed for its memory."""
         change = next(self._changes)
         self.world.apply({**MIGRATING, "batch": {"intervalSeconds": change}})
         assert self.world.run(240, until=lambda: ready(self.world)), self.world.status
         self.world.context.cache.see(
-            "Pod", self.world.told(millisBehindLatest=7_000, recordsPerSecond=7.5, openBatch=None, deadLetters=1), datetime.now(UTC)
+            "Pod", self.world.told(millisBehindLatest=7_000, recordsPerSecond=7.5, busy=0.5, openBatch=None, deadLetters=1), datetime.now(UTC)
         )
+        self.world.context.pools.see(POOL_KIND, POOL, datetime.now(UTC))
+        self.world.context.cache.see(CONSUMER_KIND, STANDS_BY, datetime.now(UTC))
         metrics = self.world.metrics
         with metrics.waits.time(), metrics.passes.labels("ok").time():
             metrics.saw("Pod", "uid", str(change), gone=False)
         body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
         forced = Plan(status=Status(), events=(EventToSend(Reason.FORCED, ""),))
         metrics.on_status_written(parse.view(body, Observed(), BEGIN), forced)
+        metrics.saw_executor(f"executor-{change}", ResourceKey(NAMESPACE, NAME), OUT_OF_MEMORY, gone=False)
 
     @contextmanager
     def serving(self) -> Iterator[int]:

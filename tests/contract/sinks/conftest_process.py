@@ -83,10 +83,12 @@ Consuming = Callable[..., ConsumerProcess]
 
 @pytest.fixture
 def consuming(credentials: None, kinesis_local_endpoint: str, dynamodb_endpoint: str, tmp_path: Path) -> Consuming:
-    """Makes a stream of numbered documents, and a consumer of it."""
+    """Makes a stream of numbered documents, and a consumer of it. `lease`, in seconds: short where a killed process leaves it to the next one."""
     assert credentials is None
 
-    def make(numbers: range, entrypoint: str, args: Mapping[str, Any], spark_conf: Mapping[str, str], **batch: Any) -> ConsumerProcess:
+    def make(
+        numbers: range, entrypoint: str, args: Mapping[str, Any], spark_conf: Mapping[str, str], *, lease: int = 20, **batch: Any
+    ) -> ConsumerProcess:
         client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint, region_name=REGION)
         name = f"sinks-{uuid4()}"
         client.create_stream(StreamName=name, ShardCount=SHARDS)
@@ -99,7 +101,7 @@ def consuming(credentials: None, kinesis_local_endpoint: str, dynamodb_endpoint:
             "checkpoints": {"table": f"sinks-{uuid4()}"},
             "pipeline": {"entrypoint": entrypoint, "args": dict(args)},
             "batch": {"intervalSeconds": 0.05, **batch},
-            "leaseDurationSeconds": 3,
+            "leaseDurationSeconds": lease,
             "sparkConf": dict(spark_conf),
         }
         return ConsumerProcess(tmp_path, written)

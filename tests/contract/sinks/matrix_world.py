@@ -140,7 +140,7 @@ class World:
         consumer = self._begun()
         source = ShardReader(MemoryKinesis(self.stream), self.stream, consumer.identify())
         letters = consumer.letters = BatchLetters(self.letters, consumer.epoch.generation)
-        pipelines.LETTERS.store, pipelines.LETTERS.owner = letters, self.consumer
+        pipelines.LETTERS.keep(self.consumer, letters)
         consumer.publish()
         isolator = self._isolator(consumer, source, letters) if self.attempts else None
         timings = LoopTimings(0.0, None, lambda rows: {row.id: True for row in rows}, self._progress, lambda: None, lambda: self.now)
@@ -213,7 +213,7 @@ class Engine:
         if len(self.world.batches) > MOST_CALLS:
             raise Stuck(str(self.world.batches[-5:]))
         self.world.around("before", info)
-        pipelines.LETTERS.stored = False
+        pipelines.LETTERS.begin(info.consumer)
         try:
             self.world.process(frame(self.world.spark, rows), info)
         except Exception:

@@ -89,7 +89,7 @@ def one_screen(message: str) -> bool:
 @pytest.mark.parametrize(
     ("settings", "cause"),
     [
-        ({}, "the bucket does not exist; make it, or name another one"),
+        ({}, "the bucket does not exist; create it, or name another one"),
         (
             guest(secret="wrong"),
             "check its keys, and let it read, write, list and delete there|the secret key is wrong; correct the pod's AWS credentials",
@@ -151,7 +151,7 @@ def test_a_name_without_a_catalog_is_refused(spark: SparkSession, lake: str) -> 
     """And one that is no name."""
     with pytest.raises(Refused, match="has no catalog or no namespace; name it with its catalog"):
         iceberg.prepare(spark, {"table": "orders"})
-    with pytest.raises(Refused, match="it is no name of a table; name it with its catalog"):
+    with pytest.raises(Refused, match="it is not the name of a table; name it with its catalog"):
         iceberg.prepare(spark, {"table": f"{lake}.db.t t"})
 
 
@@ -187,7 +187,7 @@ def test_rows_that_do_not_fit_a_table_of_deltas_are_refused_by_column(disk: str,
     ("place", "words"),
     [
         ({"path": "gs://lake/orders"}, r'^pipeline\.args\.path: .*No FileSystem for scheme "gs": a class is missing in this Spark'),
-        ({"table": "nowhere.orders", "create": True}, r"^pipeline\.args\.table: .*there is no such namespace; make it: CREATE NAMESPACE"),
+        ({"table": "nowhere.orders", "create": True}, r"^pipeline\.args\.table: .*there is no such namespace; create it: CREATE NAMESPACE"),
         ({"path": "file:///x", "tabel": 1}, r"^pipeline\.args\.tabel: this sink has no such option; it knows path, table, create"),
         ({"path": "file:///x", "create": "yes"}, r"^pipeline\.args\.create: 'yes' is neither true nor false"),
     ],

@@ -51,7 +51,7 @@ def test_a_table_that_is_not_there(consuming: Consuming, lake: Callable[[str], d
     ended = consumer.run()
     assert ended.code == 65, ended.said
     assert on_one_screen(ended) == (
-        "Refused: pipeline.args.table: lake.db.orders: there is no such table; set pipeline.args.create: true, or make it: "
+        "Refused: pipeline.args.table: lake.db.orders: there is no such table; set pipeline.args.create: true, or create it: "
         "CREATE TABLE IF NOT EXISTS lake.db.orders (id BIGINT, name STRING) USING iceberg TBLPROPERTIES ('format-version'='2')"
     )
     assert consumer.row().committed == 0
@@ -64,7 +64,7 @@ def test_a_table_that_is_gone_in_mid_run(consuming: Consuming, lake: Callable[[s
     ended = consumer.run()
     assert ended.code == 65, ended.said
     assert "pipeline.args.table: lake.db.orders: " in on_one_screen(ended)
-    assert on_one_screen(ended).endswith("there is no such table (any more); make it, or set pipeline.args.create: true")
+    assert on_one_screen(ended).endswith("there is no such table (any more); create it, or set pipeline.args.create: true")
     assert consumer.row().committed == 1
     assert not list((tmp_path / "warehouse" / "db").glob("orders/metadata/*.json"))
 

@@ -104,13 +104,13 @@ def test_two_drivers_make_a_table_at_once(spark: SparkSession, place: str, batch
 def test_a_path_without_a_table_is_refused_with_what_makes_one(spark: SparkSession, place: str, batch: Batch) -> None:
     """Before the first batch, and in it: nobody makes a table by mistyping its path. The statement that is told makes it."""
     with pytest.raises(
-        Refused, match=r"pipeline\.args\.path: .*there is no such Delta table; set pipeline.args.create: true, or make it: CREATE"
+        Refused, match=r"pipeline\.args\.path: .*there is no such Delta table; set pipeline.args.create: true, or create it: CREATE"
     ) as told:
         delta.prepare(spark, {"path": place, **JSON})
     with pytest.raises(Refused, match="there is no such Delta table"):
         delta(batch([1]), info(1), path=place, **JSON)
     assert not Path(place.removeprefix("file://")).exists()
-    spark.sql(str(told.value).partition("make it: ")[2])
+    spark.sql(str(told.value).partition("create it: ")[2])
     delta(batch([1]), info(1), path=place, **JSON)
     assert ids(spark, place) == [1]
 

@@ -168,10 +168,10 @@ def test_a_table_that_is_not_there_is_refused_with_what_makes_one(spark: SparkSe
     """The statement that is told makes it."""
     name = f"{catalog}.db.t{uuid4().hex}"
     with pytest.raises(
-        Refused, match=rf"pipeline\.args\.table: {name}: there is no such table; set pipeline.args.create: true, or make it: CREATE"
+        Refused, match=rf"pipeline\.args\.table: {name}: there is no such table; set pipeline.args.create: true, or create it: CREATE"
     ) as told:
         iceberg.prepare(spark, {"table": name, "partition": "hour", **JSON})
-    spark.sql(str(told.value).partition("make it: ")[2])
+    spark.sql(str(told.value).partition("create it: ")[2])
     iceberg(batch([1]), info(1), table=name, partition="hour", **JSON)
     assert ids(spark, name) == [1]
 

@@ -351,7 +351,7 @@ COLLIDING: list[tuple[dict[str, Any], str]] = [
     ({"schema": "documentIndex INT", "keep": ["documentIndex"], "decode": "json-lines"}, "column documentIndex would be one column"),
     ({"schema": "id INT, ID INT"}, "column id and column ID would be one column"),
     ({"schema": "id INT, _corrupt_record INT"}, "_corrupt_record is a int; make it a STRING"),
-    ({"schema": "x MAP<INT, INT>"}, "is no list of columns"),
+    ({"schema": "x MAP<INT, INT>"}, "is not a list of columns"),
 ]
 
 
@@ -375,7 +375,7 @@ def test_a_process_of_its_own_decodes_as_the_sinks_do(spark: SparkSession) -> No
     for data in (b"no", b"\xff"):
         with pytest.raises(Exception, match="MALFORMED_RECORD: it is not"):
             json_rows(batch_of(spark, [data]).select("data"), "id INT").collect()
-    with pytest.raises(Refused, match=r"^schema: 'id NOTHING' is no list of columns"):
+    with pytest.raises(Refused, match=r"^schema: 'id NOTHING' is not a list of columns"):
         json_rows(batch, "id NOTHING")
     with pytest.raises(Refused, match=r"^keep: the batch has no column yours; it has data, mine"):
         json_rows(batch, "id INT", ["yours"])

@@ -26,6 +26,7 @@ from sluice_lab.lake.storage import Storage
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "2"))
 PER_SHARD = 5
+LEASE = 3  # seconds: a killed driver leaves it to the next one
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = [pytest.mark.spark, pytest.mark.lake]
 Counting = Callable[[], list[int]]
@@ -95,7 +96,7 @@ def parquet(s3a: str, s3_endpoint: str, s3_files: fs.FileSystem) -> Place:
 def killing(consuming: Consuming, place: Place, sink: str, kills: int, folder: Path, **args: Any) -> ConsumerProcess:
     """A consumer with a batch for each kill, and one more."""
     told = {"sink": sink, "options": dict(place.options), "kills": kills, "steps": place.steps, "folder": str(folder), **args}
-    return consuming(numbers(kills), "sink_pipelines:killed", told, place.spark_conf, maxRecordsPerShard=PER_SHARD)
+    return consuming(numbers(kills), "sink_pipelines:killed", told, place.spark_conf, lease=LEASE, maxRecordsPerShard=PER_SHARD)
 
 
 def numbers(kills: int) -> range:

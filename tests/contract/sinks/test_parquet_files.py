@@ -142,7 +142,7 @@ def test_the_size_of_files_is_no_setting_of_the_users_queries(spark: SparkSessio
         ({}, r"pipeline\.args\.path: missing"),
         ({"path": "wasb://a/b"}, "does not know wasb://"),
         ({"path": "file:///x", "pth": 1}, r"pipeline\.args\.pth: this sink has no such option"),
-        ({"path": "file:///x", "decode": "json", "schema": "id NOTHING"}, r"pipeline\.args\.schema: 'id NOTHING' is no list of columns"),
+        ({"path": "file:///x", "decode": "json", "schema": "id NOTHING"}, r"pipeline\.args\.schema: 'id NOTHING' is not a list of columns"),
         ({"path": "file:///x", "transform": "no.such:f"}, r"pipeline\.args\.transform: no\.such:f"),
     ],
 )

@@ -14,12 +14,13 @@ from conftest_process import ConsumerProcess, Consuming
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RECORDS = range(20)  # even ones are in one shard, odd ones in the other
 LIVES = 6
+LEASE = 8  # seconds: each try after the first one waits for it, and a busy machine delays heartbeats
 
 
 def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **args: Any) -> ConsumerProcess:
     """Of twenty records, one of which cannot be processed."""
     told = {"database": database, "poison": poison, "folder": str(folder), **args}
-    made = consuming(RECORDS, "postgres_pipelines:upserts", told, {})
+    made = consuming(RECORDS, "postgres_pipelines:upserts", told, {}, lease=LEASE)
     made.written["onError"] = {"attempts": 3, "deadLetter": {"path": (folder / "letters").as_uri()}}
     return made
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import InheritableThread
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 
@@ -44,6 +44,19 @@ def hang_in_a_task(batch: DataFrame, _info: Any) -> None:
     batch.rdd.mapPartitions(_asleep).collect()
 
 
+def prepared_for_ever(_batch: DataFrame, _info: Any) -> None:
+    """Is never called."""
+    seen.append("called")
+
+
+def _hang_in_a_task(spark: SparkSession, _args: Any) -> None:
+    seen.append("prepares")
+    spark.sparkContext.parallelize([0], 1).mapPartitions(_asleep).collect()
+
+
+prepared_for_ever.prepare = _hang_in_a_task  # type: ignore[attr-defined]  # what the engine looks for
+
+
 def twice(batch: DataFrame, info: Any) -> None:
     """Two actions on the same frame, and a union with itself."""
     seen.append((batch.count(), batch.count(), batch.union(batch).count()))
@@ -71,6 +84,23 @@ def swallow(batch: DataFrame, _info: Any) -> None:
         batch.rdd.mapPartitions(_failing).collect()
     except Exception as error:  # noqa: BLE001 - what this pipeline is about
         seen.append(type(error).__name__)
+
+
+READ, FAILED = threading.Event(), threading.Event()
+
+
+def wait_for_a_failure(batch: DataFrame, info: Any) -> None:
+    """Has its batch open while a job of another consumer fails."""
+    collect(batch, info)
+    READ.set()
+    assert FAILED.wait(60)
+
+
+def fail_beside_another(batch: DataFrame, info: Any) -> None:
+    """Its job fails while the other has its batch open, and it keeps that to itself."""
+    assert READ.wait(60)
+    swallow(batch, info)
+    FAILED.set()
 
 
 def swallow_query(batch: DataFrame, _info: Any) -> None:

@@ -22,6 +22,7 @@ from sluice_consumer.config import StreamConfig
 
 SHARDS, ATTEMPTS = 8, 3
 HERE = Path(__file__).parent
+LEASE = 8  # seconds: each try after the first one waits for it, and a busy machine delays heartbeats
 Put = Callable[[int, dict[int, list[int]]], StreamConfig]
 
 
@@ -58,9 +59,16 @@ class Ended:
 
 
 def run(
-    stream: StreamConfig, folder: Path, pipeline: str, *, batch: dict[str, Any] | None = None, args: dict[str, Any] | None = None, **on_error: Any
+    stream: StreamConfig,
+    folder: Path,
+    pipeline: str,
+    *,
+    batch: dict[str, Any] | None = None,
+    args: dict[str, Any] | None = None,
+    lease: int = LEASE,
+    **on_error: Any,
 ) -> Ended:
-    """Runs a consumer until the tip. `pipeline`: a function of `poison_pipelines`, or of a module that is named."""
+    """Runs a consumer until the tip. `pipeline`: a function of `poison_pipelines`, or of a module that is named. `lease`: seconds."""
     (folder / "sink").mkdir(exist_ok=True)
     document = {
         "stream": stream_document(stream),
@@ -71,7 +79,7 @@ def run(
         },
         "batch": {"intervalSeconds": 0.2, "maxRecordsPerShard": 1000} | (batch or {}),
         "onError": {"attempts": ATTEMPTS, "deadLetter": {"path": (folder / "letters").as_uri()}} | on_error,
-        "leaseDurationSeconds": 4,
+        "leaseDurationSeconds": lease,
     }
     path = folder / "consumer.json"
     path.write_text(json.dumps(document))

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pytest
 from conftest_spark import RECORDS, SHARDS, configuration
-from pipelines_of_tests import seen, unchanged
+from pipelines_of_tests import FAILED, READ, seen, unchanged
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ from sluice_consumer.poison.isolator import BatchOverdue
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats
+from sluice_consumer.spark.jobs import JobsNotDone
 
 pytestmark = pytest.mark.spark
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
@@ -105,6 +106,33 @@ def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aw
         embedded.run(spark, json.dumps({"stream": {"name": aws.name}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "a:b"}}))
 
 
+@pytest.mark.slow
+def test_two_consumers_at_a_time_do_not_see_each_others_failed_jobs(spark: SparkSession, aws: StreamConfig) -> None:
+    """Each in a session of its own over one Spark. The one commits, and the other is refused by its own job."""
+    READ.clear()
+    FAILED.clear()
+    well, badly = (replace(embedding(aws, name), lease_duration_seconds=4 * LEASE) for name in ("wait_for_a_failure", "fail_beside_another"))
+    refused = list[Exception]()
+
+    def fail() -> None:
+        try:
+            embedded.run(spark.newSession(), badly, until_tip=True, tell=lambda _: None)
+        except Exception as error:  # noqa: BLE001 - judged below
+            refused.append(error)
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    embedded.run(spark.newSession(), well, until_tip=True, tell=lambda _: None)
+    thread.join(60)
+    committed, refusing = (wiring.store(config).consumer() for config in (well, badly))
+    assert committed is not None
+    assert refusing is not None
+    assert (committed.released, refusing.committed) == (True, 0)
+    assert sorted(number for each in seen if isinstance(each, tuple) for number in each[1]) == list(range(RECORDS))
+    assert isinstance(refused[0], JobsNotDone)
+    assert "FAILED" in str(refused[0])
+
+
 def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamConfig) -> None:
     """From another thread: the open batch is finished."""
     config, drain = embedding(aws, "collect"), threading.Event()
@@ -122,9 +150,7 @@ def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamCon
 def test_a_batch_that_does_not_end_ends_a_notebooks_run_and_not_the_notebook(spark: SparkSession, aws: StreamConfig, pipeline: str) -> None:
     """A loop without Spark; a task that never ends, as of a worker that cannot write its own trace."""
     config, told = replace(embedding(aws, pipeline), batch=BatchConfig(max_seconds=12, max_seconds_moving=40)), list[str]()
-    with pytest.raises(
-        BatchOverdue, match=rf"batch 1 of {SHARDS} shards has not ended .*process stands at .*pipelines_of_tests\.py:\d+ in {pipeline}"
-    ):
+    with pytest.raises(BatchOverdue, match=rf"batch 1 of {SHARDS} shards has not ended .*process is at .*pipelines_of_tests\.py:\d+ in {pipeline}"):
         embedded.run(spark, config, tell=told.append)
     assert any(line.startswith("BatchOverdue: ") or "BatchOverdue: " in line for line in told)
     row = wiring.store(config).consumer()
@@ -187,8 +213,8 @@ def released(config: Config) -> bool:
 
 @pytest.mark.parametrize("pipeline", ["refuse_early", "refuse_after_a_look"])
 def test_a_refusal_releases_the_lease_so_that_a_corrected_run_begins_at_once(pipeline: str, spark: SparkSession, aws: StreamConfig) -> None:
-    """Before the first batch no job has run; in a batch all of its jobs are over."""
-    config = embedding(aws, pipeline)
+    """Before the first batch no job has run; in a batch all of its jobs are over. The lease is too long to wait for."""
+    config = replace(embedding(aws, pipeline), lease_duration_seconds=60)
     with pytest.raises(Refused, match=r"^pipeline\.args\."):
         embedded.run(spark, config, until_tip=True)
     row = wiring.store(config).consumer()

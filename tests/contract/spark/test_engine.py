@@ -13,8 +13,10 @@ from worker_look import WorkerLook
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import StreamConfig
+from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import ProcessExited
 from sluice_consumer.spark.jobs import JobsNotDone
+from sluice_consumer.spark.registration import register
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +129,15 @@ def test_a_worker_that_has_read_keeps_its_threads_has_little_to_collect_and_no_p
     assert workers
     assert not [row for row in workers if row.tracked > 5_000 or row.pandas]
     assert {row.threads for row in workers} <= set(range(1, SHARDS + 1))
+
+
+def test_a_source_is_registered_in_each_session_of_one_spark(spark: SparkSession) -> None:
+    """A notebook's own session had run a consumer, and the next one runs in a session of its own."""
+    register(spark, SluiceDataSource)
+    second = spark.newSession()
+    register(second, SluiceDataSource)
+    register(spark, SluiceDataSource)
+    register(second, SluiceDataSource)
 
 
 def test_no_worker_has_an_archive_on_its_path(epoch: Callable[[str], Epoch], spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Pending and final letters of a folder, over Hadoop's file systems (docs/dead-letters.md, "What is in a letter")."""
+"""Pending and final letters of a folder, over Hadoop's file systems (docs/dead-letters.md, "What is in a dead letter")."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_a_batch_comes_again_without_the_records_that_were_rejected(spark: Spark
 
 def test_a_process_rejects_nothing_into_the_letters_of_another_consumer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two run in one process: nobody's commit would make the letters final."""
-    monkeypatch.setattr(pipelines, "LETTERS", pipelines.DriverLetters(BatchLetters(Nowhere(), 1), owner="another"))
-    with pytest.raises(Refused, match="another consumer was begun in this process"):
+    monkeypatch.setattr(pipelines, "LETTERS", pipelines.DriverLetters({"another": BatchLetters(Nowhere(), 1)}))
+    with pytest.raises(Refused, match=r"onError\.deadLetter is not set"):
         BatchInfo("c", 1, False, "s", ("shardId-1",)).reject(redrive.frame(spark, [LETTER]), "no")  # noqa: FBT003 - replay
     pipelines.LETTERS.raised("c")
 

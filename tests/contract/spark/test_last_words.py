@@ -48,7 +48,7 @@ def failed(stream: StreamConfig, folder: Path, function: str) -> Said:
         "stream": stream_document(stream),
         "checkpoints": {"table": f"failing-{uuid4()}"},
         "pipeline": {"entrypoint": f"failing_pipelines:{function}"},
-        "leaseDurationSeconds": 4,
+        "leaseDurationSeconds": 30,
     }
     path, words = folder / "consumer.json", folder / "last"
     path.write_text(json.dumps(document))

@@ -13,6 +13,7 @@ from poison_program import Put, last_words, letters, run, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 LIMIT = 20
+LEASE = 4  # seconds: a search waits for many of them
 LONG = 45  # where the first tasks of a cold Spark come first: half a minute on a busy machine
 STARTING = 60.0  # seconds that Spark and the first batch's begin may take on a busy machine
 
@@ -55,7 +56,7 @@ def test_a_batch_that_does_not_end_ends_its_driver_and_says_where_it_hangs(strea
 
 def test_a_job_that_hangs_beside_a_failure_is_cancelled_and_the_record_is_found(stream: Put, tmp_path: Path) -> None:
     """By the first driver: its search does not wait for the job for ever."""
-    ended = run(stream(2, {0: [0]}), tmp_path, "hanging_pipelines:beside_a_failure", attempts=1)
+    ended = run(stream(2, {0: [0]}), tmp_path, "hanging_pipelines:beside_a_failure", lease=LEASE, attempts=1)
     assert ended.returncode == 0, ended.stderr[-4000:]
     assert "it comes again when no task of it can be working" in ended.stderr
     assert "which reads a batch that failed" in ended.stderr
@@ -85,7 +86,7 @@ def test_a_record_on_which_process_hangs_is_found_by_one_driver_after_the_other(
     """Each of its failures ends a driver; the others are delivered, once."""
     there = stream(2, {0: [0]})
     for drivers in range(20):  # noqa: B007 - told below
-        ended = run(there, tmp_path, "hanging_pipelines:on_poison", batch={"maxSeconds": LONG}, attempts=1)
+        ended = run(there, tmp_path, "hanging_pipelines:on_poison", batch={"maxSeconds": LONG}, lease=LEASE, attempts=1)
         if ended.returncode == 0:
             break
         assert last_words(tmp_path)["reason"] == "BatchOverdue", ended.stderr[-4000:]

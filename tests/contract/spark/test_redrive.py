@@ -53,9 +53,9 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
     """The pipeline of every configuration here."""
     made = Sink()
     monkeypatch.setattr(redrive, "load", lambda _entrypoint: made)
-    before = replace(pipelines.LETTERS)
+    before = dict(pipelines.LETTERS.stores)
     yield made
-    pipelines.LETTERS.store, pipelines.LETTERS.owner = before.store, before.owner
+    pipelines.LETTERS.stores = before
 
 
 @pytest.fixture

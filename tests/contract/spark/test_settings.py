@@ -17,7 +17,7 @@ from rendered_executor import DRIVER, RESOURCE, SPEC
 
 from sluice_consumer import config as configs
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.spark import conf
+from sluice_consumer.spark import conf, spark_home
 from sluice_operator.apply.manifests import driver_config
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import parse
@@ -39,7 +39,7 @@ spark.stop()
 
 def said_by(settings: dict[str, str]) -> str:
     """What a JVM says that was started with them as a driver starts it."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+    environment = {**os.environ, **spark_home.lean(os.environ), "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
     return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
 
 

@@ -26,6 +26,7 @@ from streaming_app import ORDER
 
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import wiring
+from sluice_consumer.spark import spark_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
@@ -59,7 +60,8 @@ class Story:
         order = {"config": self.config, "directory": str(self.directory), "sink": self.sink, "die": moment}
         here = Path(__file__)
         paths = [str(here.parents[3] / "consumer"), str(here.parent)]
-        environment = os.environ | {ORDER: json.dumps(order), "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
+        given = {ORDER: json.dumps(order), "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
+        environment = os.environ | spark_home.lean(os.environ) | given
         log = self.directory / "log"
         with log.open("w") as file:
             child = subprocess.Popen(

@@ -47,12 +47,15 @@ def committed(config: Config) -> int:
 def test_a_batch_that_the_file_sink_skips_in_a_new_directory_is_refused_until_the_output_is_new_too(
     spark: SparkSession, config: Config, tmp_path: Path
 ) -> None:
-    """Its process died before the sink had it. The sink's log has the id 0, and skips it without a job."""
+    """Its process died before the sink had it. The sink's log has the id 0, and skips it without a job.
+
+    Of the two tasks one raises, and ends the other one, which may not have said yet what it reads.
+    """
     with pytest.raises(PySparkException, match="it dies"), streaming.source(spark, config) as source:
         to_files(source, tmp_path / "a", tmp_path / "out", until=24)
     assert committed(config) == 1
     with (
-        pytest.raises(PySparkException, match=r"batch 2 was not committed: 16 of its records.*new output path"),
+        pytest.raises(PySparkException, match=r"batch 2 was not committed: (8|16) of its records.*new output path"),
         streaming.source(spark, config) as source,
     ):
         to_files(source, tmp_path / "b", tmp_path / "out")

@@ -129,6 +129,26 @@ def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> Non
     assert notes(orders) == {}
 
 
+def test_force_gives_up_a_standby_that_hangs_and_not_the_driver_that_works(orders: Scene) -> None:
+    """One that was not asked to stop is left alone, whatever is forced."""
+    driver = orders.get()["status"]["driver"]
+    pod = orders.pod("orders-driver-2", "orders", "driver")
+    standby = {"attempt": 2, "pod": "orders-driver-2", "uid": pod["metadata"]["uid"], "state": "GivenUp", "since": "2026-11-21T10:10:00Z"}
+    orders.cluster.set_status("KinesisConsumer", "default", "orders", {"standby": standby})
+    asked: list[str] = []
+    orders.ask = lambda question: asked.append(question) or False
+    orders.run("force", "orders")
+    pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
+    found: Any = Elsewhere(orders.cluster)
+    found.list = lambda kind, *rest: [pod] if kind == "Pod" else orders.cluster.list(kind, *rest)
+    orders.run("force", "orders", cluster=found)
+    assert asked == [
+        f"Remove {name} with uid {uid}?" for name, uid in (("orders-driver-1", driver["uid"]), (pod["metadata"]["name"], standby["uid"]))
+    ]
+    assert orders.run("force", "orders", "--yes", cluster=found).exit_code == 0
+    assert notes(orders) == {"sluice.dev/force": standby["uid"]}
+
+
 def test_force_of_a_pod_that_is_gone_says_so_and_writes_nothing(orders: Scene) -> None:
     """Nobody waits for it: the next look at the status has another pod, or none."""
     pod = orders.cluster.get("Pod", "default", "orders-driver-1")

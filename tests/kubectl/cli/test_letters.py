@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import page_blocks
 import pytest
+from pooled import HOST, pooled
 from scene import Elsewhere, Scene
 
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
@@ -177,6 +178,29 @@ def test_a_redrive_runs_in_a_pod_like_the_drivers_and_the_pod_is_removed(orders:
     (container,) = kubelet.made["spec"]["containers"]
     assert container["args"][-2:] == ["--", "c-1/a.json"]
     assert orders.cluster.get("Pod", "default", POD) is None
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("seats", [["orders-uid.2", "orders-uid.11", "views-uid.99"], ["views-uid.99"]])
+def test_a_member_of_a_pool_is_redriven_with_the_configuration_of_its_seat(seats: list[str]) -> None:
+    """Of its newest one, in a pod like the pool's. Without a seat it is refused, and no other member's configuration is taken."""
+    scene = pooled()
+    uid = scene.get(name="orders")["metadata"]["uid"]
+    notes = {f"seat.sluice.dev/{key.replace('orders-uid', uid)}": json.dumps({"name": key, "config": {"batch": {}}}) for key in seats}
+    host = scene.cluster.get("Pod", "default", HOST)
+    assert host
+    scene.cluster.edit(host, {"metadata": {"annotations": notes | {"sluice.dev/config": '{"sparkConf": {"a": "b"}, "slotShare": 0.25}'}}})
+    keeping(scene, path="s3a://lake/dead-letters")
+    kubelet = Kubelet(scene, 0)
+    answer = scene.run("dead-letters", "redrive", "orders", cluster=Elsewhere(scene.cluster, get=kubelet.look))
+    if len(seats) == 1:
+        assert answer.exit_code == 65
+        assert f"{HOST} has no seat of this consumer that can be read; next: status says where it runs" in answer.told
+        return
+    assert answer.exit_code == 0, answer.told
+    meta = kubelet.made["metadata"]
+    assert json.loads(meta["annotations"]["sluice.dev/config"]) == {"name": "orders-uid.11", "batch": {}, "sparkConf": {"a": "b"}}
+    assert meta["labels"] == {"app.kubernetes.io/managed-by": "sluice", "sluice.dev/consumer": "orders", "sluice.dev/role": "redrive"}
 
 
 @pytest.mark.usefixtures("at_once")

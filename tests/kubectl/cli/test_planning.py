@@ -40,7 +40,7 @@ def test_a_plan_is_of_the_migration_that_the_operator_would_run(asked: list[cli_
     answer = CliRunner().invoke(program, ["migrate", "--plan", manifest(tmp_path / "m.yaml", SPEC)])
     assert answer.exit_code == 0, answer.output
     (options,) = asked
-    assert (options.source, options.stream, options.target, options.region) == ("orders-kcl", "orders", "sluice_shop_orders", "eu-west-1")
+    assert (options.source, options.stream.name, options.target, options.region) == ("orders-kcl", "orders", "sluice_shop_orders", "eu-west-1")
     assert (options.format_, options.unstarted, options.timestamp) == ("kcl", "trim-horizon", 1_795_255_200_000)
     assert options.dry_run
 
@@ -79,4 +79,13 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     """No stack."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", str(tmp_path / "absent.yaml")])
     assert answer.exit_code == 2
-    assert "is not valid YAML" in " ".join(answer.output.split())
+    assert "absent.yaml cannot be read: No such file or directory" in " ".join(answer.output.split())
+
+
+def test_a_file_that_is_not_yaml_is_told(tmp_path: Path) -> None:
+    """By the line."""
+    file = tmp_path / "m.yaml"
+    file.write_text("a: [")
+    answer = CliRunner().invoke(program, ["migrate", "--plan", str(file)])
+    assert answer.exit_code == 2
+    assert "m.yaml is not valid YAML" in " ".join(answer.output.split())

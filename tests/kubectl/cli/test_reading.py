@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+import troubles
 from rich.console import Console
 from scene import NOW, WIDTH, Elsewhere, Scene, resource
 
@@ -76,6 +77,13 @@ def test_status_says_of_a_consumer_that_fails_why_and_what_to_do(three: Scene) -
 
 
 @pytest.mark.parametrize("name", [[], ["orders"]])
+def test_status_says_why_a_consumer_that_works_needs_attention(name: list[str]) -> None:
+    """Ready and Stalled: executors are missing, and batches continue. The list counted it, and named no reason."""
+    said = " ".join(troubles.scene("executors_overdue").run("status", *name).said.split("Conditions")[0].split())
+    assert "Unschedulable: 2 executors ready, 4 wanted" in said
+
+
+@pytest.mark.parametrize("name", [[], ["orders"]])
 def test_status_says_how_much_a_run_that_ended_has_read(scene: Scene, name: list[str]) -> None:
     """Its counts, and that it is done, in the list and on its own."""
     scene.put(resource("completed"))
@@ -95,7 +103,7 @@ def test_status_for_scripts_has_what_the_screen_has(three: Scene) -> None:
 
 def test_status_of_an_empty_namespace_says_where_to_look(scene: Scene) -> None:
     """Instead of an empty table."""
-    assert "next: try --all-namespaces" in scene.run("status").said
+    assert "next: run `kubectl sluice status -A`, or apply one" in scene.run("status").said
 
 
 def test_status_of_an_empty_cluster_does_not_send_where_one_is(scene: Scene) -> None:
@@ -270,6 +278,26 @@ def test_logs_are_the_drivers(orders: Scene) -> None:
     assert (len(lines), lines[-1]) == (200, "line 299")
     assert orders.texts.asked[-1].container == "driver"
     assert len(orders.run("logs", "orders", "--tail", "-1").said.splitlines()) == 300
+
+
+def _made(pod: dict[str, Any], minute: str) -> dict[str, Any]:
+    """The pod as created in that minute."""
+    return pod | {"metadata": pod["metadata"] | {"creationTimestamp": f"2026-11-21T10:{minute}:00Z"}}
+
+
+def test_logs_and_shards_are_of_the_driver_that_works_and_not_of_its_standby(orders: Scene) -> None:
+    """The standby is newer, and reads nothing. `--pod` has its log."""
+    orders.pod("orders-driver-2", "orders", "driver")
+    standby = {"attempt": 2, "pod": "orders-driver-2", "state": "Starting", "since": "2026-11-21T10:10:00Z"}
+    later = [_made(one, "10" if one["metadata"]["name"] == "orders-driver-2" else "00") for one in orders.cluster.list("Pod", "default", {})]
+    newer: Any = Elsewhere(orders.cluster)
+    newer.list = lambda kind, *rest: later if kind == "Pod" else orders.cluster.list(kind, *rest)
+    orders.texts.logs |= {"orders-driver-1": ["works"], "orders-driver-2": ["stands by"]}
+    orders.texts.scrapes |= {"orders-driver-1": SCRAPE, "orders-driver-2": ""}
+    orders.cluster.set_status("KinesisConsumer", "default", "orders", {"standby": standby})
+    assert orders.run("logs", "orders", cluster=newer).said == "works\n"
+    assert orders.run("logs", "orders", "--pod", "orders-driver-2", cluster=newer).said == "stands by\n"
+    assert "2m13s" in orders.run("shards", "orders", cluster=newer).said
 
 
 def test_logs_of_a_role_without_a_pod_name_those_that_there_are(orders: Scene) -> None:

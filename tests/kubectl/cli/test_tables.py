@@ -55,4 +55,7 @@ def test_a_table_that_is_not_there_is_named(orders: Scene, endpoint: str) -> Non
     """And what may be wrong."""
     answer = orders.run("shards", "orders", "--table", "--dynamodb-endpoint", endpoint)
     assert answer.exit_code == 65
-    assert "checkpoint table sluice_default_orders in eu-west-1: there is no table sluice_default_orders; next: " in answer.told
+    assert (
+        "checkpoint table sluice_default_orders in eu-west-1: there is no table sluice_default_orders; check its name and the region; next: "
+        in answer.told
+    )

@@ -16,7 +16,7 @@ from sluice_kubectl.views.secrets import body, text
 
 Json = dict[str, Any]
 SECRET = "Hunter2Zq9"
-CRD = Path(__file__).parents[3] / "crds" / "kinesisconsumers.sluice.dev.yaml"
+CRDS = [Path(__file__).parents[3] / "crds" / f"{plural}.sluice.dev.yaml" for plural in ("kinesisconsumers", "kinesisconsumerpools")]
 PLACES: tuple[Json, ...] = (
     *({"spec": {"pipeline": {"env": [{"name": name, "value": SECRET}]}}} for name in ("SPARK_DRIVER_DB_PASSWORD", "SPARK_EXECUTOR_AUTH_SECRET")),
     {"initContainers": [{"env": [{"name": "SLUICE_API_TOKEN", "value": SECRET}]}]},
@@ -125,9 +125,10 @@ def texts(schema: Json, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return found + texts(schema["items"], path) if "items" in schema else found
 
 
-def test_each_text_of_the_resource_that_is_no_users_own_is_known() -> None:
+@pytest.mark.parametrize("crd", CRDS, ids=lambda path: path.stem)
+def test_each_text_of_a_resource_that_is_no_users_own_is_known(crd: Path) -> None:
     """Else a maintainer would miss a field that was added."""
-    versions = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    versions = yaml.safe_load(crd.read_text())["spec"]["versions"]
     paths = [
         path for path in texts(versions[0]["schema"]["openAPIV3Schema"]) if FREE.isdisjoint(path) and "env" not in path and "envFrom" not in path
     ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
 from scene import resource
 
 from sluice_kubectl.views.actions import NotOffered
-from sluice_kubectl.views.letters import ARGO, NOTES, redrive_pod, redrive_state
+from sluice_kubectl.views.letters import ARGO, NOTES, LettersPlace, in_pod, letters_place, redrive_pod, redrive_state
 from sluice_operator.apply import manifests, pod_parts
 from sluice_operator.observe.parse import CONTAINERS
 
@@ -99,3 +100,16 @@ def test_what_the_pod_does_is_read_of_its_container(status: Json, expected: tupl
     """A sidecar that runs on says nothing; a pod that is evicted has ended."""
     state = redrive_state({"status": status})
     assert (state.started, state.waits, state.exit_code) == expected
+
+
+@pytest.mark.parametrize("sign", ["$(reboot)", "`reboot`", ";reboot", "'", "&"])
+def test_a_command_that_is_printed_has_the_place_as_one_word(sign: str) -> None:
+    """Whoever writes a KinesisConsumer may name any place, and somebody else pastes the command."""
+    path, queue = f"file:///letters/{sign}", f"https://sqs.eu-west-1.amazonaws.com/1/{sign}"
+    said = str(in_pod("orders-driver-1", "shop", LettersPlace(path, None, None), "list"))
+    assert shlex.split(said.partition("next: ")[2])[-1] == path
+    body = consumer(path)
+    body["spec"]["onError"]["deadLetter"] = {"sqs": queue}
+    with pytest.raises(NotOffered) as refused:
+        letters_place(body)
+    assert shlex.split(str(refused.value).partition("next: ")[2])[-1] == queue

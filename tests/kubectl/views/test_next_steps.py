@@ -10,7 +10,7 @@ from scene import DATA, resource
 
 from sluice_kubectl.cli.group import SOURCES
 from sluice_kubectl.views.actions import ACTIONS, late_driver
-from sluice_kubectl.views.consumer import consumer
+from sluice_kubectl.views.consumer import ConditionView, consumer
 from sluice_kubectl.views.next_steps import BY_REASON, next_step
 from sluice_kubectl.views.objects import PodView
 
@@ -44,6 +44,16 @@ def test_a_log_is_named_only_while_its_pod_is_there() -> None:
     ]
     assert next_step(one, pods) == "logs orders"
     assert next_step(one, [pod for pod in pods if pod.role != "driver"]) == "events orders"
+
+
+def test_a_version_that_was_rolled_back_can_be_tried_again() -> None:
+    """Unless something else has to be done first, or the condition is over."""
+    one = consumer(resource("running"))
+    back = ConditionView("RolledBack", "True", "Failed", "version 2 failed on trial", None, speaks=True)
+    rolled = replace(one, conditions=(*one.conditions, back))
+    assert (next_step(rolled, ()) or "").split()[:2] == ["restart", "orders"]
+    assert (next_step(replace(rolled, paused=True), ()) or "").split()[:2] == ["resume", "orders"]
+    assert next_step(replace(one, conditions=(*one.conditions, replace(back, status="False"))), ()) is None
 
 
 @pytest.mark.parametrize("case", NAMED)

@@ -9,6 +9,7 @@ import pytest
 from sluice_lab.nemesis import checker, takeover
 from sluice_lab.nemesis.checker import Observations, PoisonAccount
 from sluice_lab.nemesis.history import History, Invocation, ShardRead
+from sluice_lab.nemesis.passes import CarriedOut, Flaw, PassAccount
 from sluice_lab.nemesis.takeover import Sample, Window
 from sluice_lab.scenario.account import Account, RecordPosition, ShardAccount
 
@@ -51,9 +52,19 @@ def test_what_went_well_has_no_problems() -> None:
     """And says so in a line, with the take-over times in their order."""
     found = checker.check(RIGHT)
     assert found.problems == []
-    assert checker.verdict(found).startswith("✓ 1 records, 1 epochs")
+    assert checker.verdict(found).startswith("✓ 1 record, 1 epoch")
     assert [pause.name for pause in found.pauses] == [takeover.RESTART, takeover.UP, takeover.EXECUTOR, takeover.DOWN, takeover.DRIVER]
     assert checker.table(found).row_count == 5
+
+
+@pytest.mark.parametrize(("window", "problems"), [((121.5, 5.0), []), (TIMES[takeover.DRIVER], ["27.5 s, more than lease 10 s * 1.05 + 5 s"])])
+def test_the_pause_after_a_kill_with_a_standby_is_judged_if_there_was_one(window: tuple[float, float], problems: list[str]) -> None:
+    """It is the last one of the table, and takes no start."""
+    began, lasts = window
+    stood = Window(takeover.STANDBY, began, began + lasts)
+    found = checker.check(replace(RIGHT, windows={**RIGHT.windows, takeover.STANDBY: stood}))
+    assert found.pauses[-1].name == takeover.STANDBY
+    assert [problem.partition(": ")[2] for problem in found.problems] == problems
 
 
 def history(*changed: Any) -> History:
@@ -69,7 +80,7 @@ def history(*changed: Any) -> History:
         ({"history": history({"attempt": 1, "first": 13.0, "last": 14.0, "positions": (RecordPosition(2, 0),)})}, "not the same for all"),
         (
             {"history": history({"batch": 9, "first": 51.0, "last": 51.1}, {"batch": 9, "attempt": 1, "first": 52.0, "last": 52.1})},
-            "1 shards were read again",
+            "1 shard was read again",
         ),
         ({"lease": 3.0}, "executor SIGKILL: 11.5 s, more than lease 3 s"),
     ],
@@ -102,3 +113,53 @@ def test_many_of_one_sort_are_counted() -> None:
 def test_each_poison_record_and_nothing_else_is_a_letter_once(letters: tuple[str, ...], said: list[str]) -> None:
     """Whatever else went wrong meanwhile."""
     assert PoisonAccount(("poison-0", "poison-1"), letters).problems == said
+
+
+MOVED = PassAccount((CarriedOut("one", 9, 4), CarriedOut("two", 20)), {}, {}, 1200)
+
+
+def test_with_resets_the_passes_judge_in_place_of_once() -> None:
+    """What comes again by a reset is no problem; the verdict says where the resets went."""
+    twice = Account({"shard": ShardAccount(produced=1, delivered=2, repeated=1)}, repeated_numbers=(1,))
+    found = checker.check(replace(RIGHT, account=twice, passes=MOVED))
+    assert found.problems == []
+    said = checker.verdict(found)
+    assert "2 resets (after batch 9 to batch 4, after batch 20 to the oldest record), 1,200 records again" in said
+    assert "Every record once in each pass that owes it, in order" in said
+
+
+@pytest.mark.parametrize(
+    ("passes", "said"),
+    [
+        (replace(MOVED, wrong={(2, Flaw.MISSING): (5, 6)}), "pass 2: 2 missing, [5, 6]"),
+        (replace(MOVED, resets=()), "no reset was carried out, so none was checked"),
+    ],
+    ids=["a fault in a pass", "none carried out"],
+)
+def test_what_is_wrong_in_a_pass_is_a_problem(passes: PassAccount, said: str) -> None:
+    """And so is a run that checked nothing."""
+    found = checker.check(replace(RIGHT, passes=passes))
+    assert found.problems == [said]
+    assert checker.verdict(found).startswith("✗")
+
+
+def test_members_of_a_pool_wait_for_the_batches_of_each_other() -> None:
+    """Of a pool, the slowest batch while calm counts in both bounds; of a consumer of its own, none does."""
+    slow = replace(RIGHT, samples=[one for one in samples() if not 10 < one.at < 13])
+    alone, (restart, up, *_) = checker.check(RIGHT), checker.check(RIGHT, {"slow": slow}).pauses
+    assert slow.ordinary == 3.0
+    assert restart.most == pytest.approx(alone.pauses[0].most + slow.ordinary)
+    assert up.most == pytest.approx(alone.pauses[1].most - RIGHT.ordinary + slow.ordinary)
+    assert "another's batch 3.0 s" in restart.needed
+
+
+def test_neighbours_are_judged_by_the_same_checks_and_named() -> None:
+    """All but the pauses while the pool is scaled."""
+    short = replace(RIGHT, account=Account({"shard": ShardAccount(produced=2, delivered=1, missing=1)}, (7,)), lease=0.0)
+    found = checker.check(RIGHT, {"calm": RIGHT, "troubled": short})
+    assert [one.name for one in found.neighbours["calm"].pauses] == [takeover.RESTART, takeover.EXECUTOR, takeover.DRIVER]
+    named = ("the idempotent sink", f"{takeover.EXECUTOR}: ", f"{takeover.DRIVER}: ")
+    assert [problem.startswith(f"troubled: {name}") for name, problem in zip(named, found.problems, strict=True)] == [True] * 3
+    assert "missing (7,)" in found.problems[0]
+    assert checker.table(found).row_count == 5 + 2 * 3
+    assert "calm: 1 epoch, 0 rereads of a shard" in checker.verdict(found)

@@ -1,5 +1,6 @@
 """The pure parts of the injector: victims, and rules that cut a pod off."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -40,6 +41,27 @@ def test_the_manifest_brings_the_pipeline_to_driver_and_executors() -> None:
             == {"sink", "app"}
         )
     assert f"def {found['pipeline']['entrypoint'].partition(':')[2]}(" in manifest.pipeline()["data"][f"{manifest.MODULE}.py"]
+
+
+def test_a_lost_pod_reaches_nothing() -> None:
+    """Neither way. Its node would be as silent."""
+    assert injector.only("10.0.0.7") == ["-s 10.0.0.7 -j DROP", "-d 10.0.0.7 -j DROP"]
+
+
+def test_a_frozen_process_is_stopped_and_continues() -> None:
+    """It is found by a whole line of its environment. The shell is that of this machine."""
+    line = f"SLUICE_POD_NAME=frozen-{os.getpid()}"
+    key, _, name = line.partition("=")
+    with subprocess.Popen(["sleep", "60"], env={key: name}) as one, subprocess.Popen(["sleep", "60"], env={key: f"{name}0"}) as other:
+        try:
+            for signal, status in (("STOP", os.WIFSTOPPED), ("CONT", os.WIFCONTINUED), ("KILL", os.WIFSIGNALED)):
+                said = subprocess.run(["sh", "-c", injector.SIGNAL, "signal", line, signal], capture_output=True, text=True, check=True).stdout
+                assert said.split() == [str(one.pid)]
+                assert status(os.waitpid(one.pid, os.WUNTRACED | os.WCONTINUED)[1])
+            assert other.poll() is None
+        finally:
+            one.returncode = -9  # it was waited for above
+            other.kill()
 
 
 @pytest.mark.parametrize(("written", "waits"), [("n-driver-1.n-1-exec-1.5.jsonl", False), ("n-driver-1.n-1-exec-11.5.jsonl", True)])

@@ -57,6 +57,14 @@ def test_a_start_is_read_from_the_epoch_itself() -> None:
     assert takeover.start(found, INVOCATIONS, "B") == Start(to_lease=12.0, to_batch=15.0, batch=1.0)
 
 
+def test_the_very_first_batch_may_be_that_of_a_later_epoch() -> None:
+    """One that is overdue ends its epoch without a commit, as a member's in a pool that starts."""
+    found = [*samples(0), *samples(47, 63, epoch="B", batch=0)]
+    assert takeover.cold(found, INVOCATIONS) == 1.0
+    with pytest.raises(ValueError, match="empty"):
+        takeover.cold(samples(0), INVOCATIONS)
+
+
 @pytest.mark.parametrize(("committed", "right"), [(72.0, True), (72.1, False)])
 def test_a_clean_restart_takes_the_drivers_start_and_five_seconds(committed: float, *, right: bool) -> None:
     """27 s of start, 3 s for a cold batch and 5 s more after the last batch, at 37."""
@@ -71,6 +79,12 @@ def test_a_killed_driver_takes_the_lease_too(committed: float, *, right: bool) -
     found = [*samples(0, 33, 37), *samples(47, epoch="B", batch=2), *samples(committed, committed + 1, epoch="B", batch=3)]
     pause = takeover.killed_driver(found, INVOCATIONS, window(34, committed + 0.5), Start(2.0, 15.0, 99.0), LEASE)
     assert (pause.most, pause.right) == (35.0, right)
+
+
+def test_a_killed_driver_with_a_standby_takes_the_lease_and_five_seconds() -> None:
+    """No start, and five per cent more of the lease for the standby's clock."""
+    assert takeover.followed(samples(0, 1, 17.0, 18), window(1.5, 17.5), LEASE).right
+    assert not takeover.followed(samples(0, 1, 17.1, 18), window(1.5, 17.5), LEASE).right
 
 
 def test_a_killed_executor_takes_the_lease_and_five_seconds() -> None:

@@ -20,13 +20,19 @@ READS = [
     for batch, pod, attempt in ((1, "one", 0), (2, "two", 1), (2, "one", 2))
 ]
 TIMELINE = Timeline(
-    "a <title>", [Injection("kill driver", 3.0, 3.0, "n-driver-1"), Injection("zombie", 3.1, 8.0, "one")], SAMPLES, READS, {1: 20, 2: 5, 3: 40}
+    "a <title>", [Injection("kill driver", 3.0, 3.0, "n-driver-1"), Injection("zombie", 3.1, 8.0, "one")], SAMPLES, READS, {1: 20, 2: 25, 3: 65}
 )
 
 
 def test_the_lag_is_what_was_put_and_is_in_no_committed_batch() -> None:
     """Batches that were committed between two samples count all at once."""
-    assert timeline.lag(SAMPLES, TIMELINE.stored) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 15)]
+    assert timeline.lag(SAMPLES, TIMELINE.reached) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 15)]
+
+
+def test_the_lag_grows_when_positions_went_back() -> None:
+    """By what comes again; a batch without records changes nothing."""
+    assert timeline.lag(SAMPLES, {1: 20, 3: 5}) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 75)]
+    assert timeline.lag(SAMPLES, {1: 20}) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 60)]
 
 
 def words(drawn: str) -> list[str]:

@@ -63,7 +63,7 @@ def test_it_runs_with_a_python_that_has_no_packages(installed: dict[str, str]) -
     said = sluice(installed, "--help").stdout
     assert said.startswith("Usage: kubectl sluice ")
     assert all(f"\n  {name} " in said for name in ("status", "report", "migrate", "dead-letters", "show"))
-    assert "Not here: run, dev." in said
+    assert "Not here: run, dev, rollback-sink." in said
     assert sluice(installed, "--version").stdout.strip() == versions.of_python(versions.declared(places.REPO))
 
 

@@ -64,6 +64,7 @@ def test_a_release_is_all_that_is_published_and_the_same_twice(commit: SourceTre
         f"sluice-{VERSION}.tgz",
         "install.yaml",
         "kinesisconsumers.sluice.dev.yaml",
+        "kinesisconsumerpools.sluice.dev.yaml",
         "release-notes.md",
         "release.json",
         "SHA256SUMS",

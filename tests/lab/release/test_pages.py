@@ -103,7 +103,7 @@ def test_the_page_of_releases_lists_every_file_of_one() -> None:
         f"sluice_kinesis-{version}-py3-none-any.whl.spdx.json",
     ]
     built = [f"{name}-{version}{end}" for name in (charts.OPERATOR, charts.CONSUMER) for end in (".oci.tar", "-linux-amd64.spdx.json")]
-    manifests = [f"sluice-{version}.tgz", making.INSTALL, making.CRD, making.NOTES, "release.json", "SHA256SUMS"]
+    manifests = [f"sluice-{version}.tgz", making.INSTALL, *making.CRDS, making.NOTES, "release.json", "SHA256SUMS"]
     plugin = [krew.MANIFEST, *(krew.archive_name(version, platform) for platform in krew.PLATFORMS)]
     assert sorted(name for name in listed if "." in name or name.isupper()) == sorted([*packages, *built, *manifests, *plugin])
 

@@ -128,7 +128,7 @@ def test_a_release_for_another_registry_is_refused(registry: Registry, released:
 
 def test_a_folder_without_a_release_is_refused(registry: Registry, helm: str, tmp_path: Path) -> None:
     """And what to do is said."""
-    with pytest.raises(LabError, match=r"is no release. Next: make release"):
+    with pytest.raises(LabError, match=r"is not a release. Next: make release"):
         publishing.publish(tmp_path, registry, helm)
 
 

@@ -10,7 +10,7 @@ from sluice_lab import places
 from sluice_lab.site import bench
 from sluice_operator.generate import markdown
 
-PAGES = ("README.md", "docs/performance.md", "docs/plain-pyspark.md", "docs/compare.md")
+PAGES = ("README.md", "docs/performance.md", "docs/plain-pyspark.md", "docs/compare.md", "docs/pools.md")
 FILES = bench.kept()
 
 
@@ -24,7 +24,7 @@ def test_the_figures_of_a_page_are_those_of_the_bench(page: str) -> None:
 def test_every_file_is_shown_on_a_page() -> None:
     """A figure that no page shows is measured for nobody."""
     shown = {name for page in PAGES for _, name, _ in markdown.PART.findall((places.REPO / page).read_text())}
-    assert shown - {"durations"} == {"readme", *(bench.TABLES[name].__name__ for name in FILES)}
+    assert shown - {"durations", "summary"} == {"readme", *(bench.TABLES[name].__name__ for name in FILES)}
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

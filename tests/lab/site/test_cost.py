@@ -20,13 +20,16 @@ from sluice_consumer.config import BatchConfig, Config
 from sluice_lab.site import cost, cost_model, cost_streams
 from sluice_operator.generate import markdown
 
-PAGE = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
+REPO = Path(__file__).parents[3]
+PAGE, README = (REPO / "docs" / "cost.md").read_text(), (REPO / "README.md").read_text()
 
 
 def test_the_tables_are_what_the_formulas_give() -> None:
     """Else: make generate."""
     assert cost.filled(PAGE) == PAGE
-    assert {name for _, name, _ in markdown.PART.findall(PAGE)} == set(cost.PARTS)
+    assert cost.filled(README) == README
+    assert sorted(name for page in (PAGE, README) for _, name, _ in markdown.PART.findall(page) if name in cost.PARTS) == sorted(cost.PARTS)
+    assert {name for _, name, _ in markdown.PART.findall(PAGE)} <= cost.PARTS.keys()
 
 
 @pytest.mark.parametrize(("shards", "idle"), [(1, 0), (3, 0), (8, 0), (8, 5)])

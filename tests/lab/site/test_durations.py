@@ -13,7 +13,10 @@ from sluice_lab.site import durations
 from sluice_operator.generate import markdown
 
 DAY = datetime.date(2026, 12, 24)
-SUITE = '<testsuites><testsuite time="{}"><testcase classname="tests.test_a" name="test_b" time="1"/></testsuite></testsuites>'
+SUITE = (
+    '<testsuites><testsuite timestamp="2026-12-24T10:{}:00.000000+00:00" time="{}">'
+    '<testcase classname="tests.test_a" name="test_b" time="1"/></testsuite></testsuites>'
+)
 
 
 def test_readme_has_the_minutes_of_the_file() -> None:
@@ -41,12 +44,12 @@ def test_a_command_that_is_not_there_is_refused() -> None:
         durations.kept(durations.FILE.read_text(), "bench", "first", 1, DAY)
 
 
-def test_the_minutes_of_a_run_are_those_of_its_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They run one after the other; a part of a minute counts as one."""
+def test_the_minutes_of_a_run_are_those_of_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages run side by side, or one after the other; a part of a minute counts as one."""
     monkeypatch.setattr(places, "work", lambda: tmp_path)
     (tmp_path / "durations" / "test").mkdir(parents=True)
-    for name, seconds in (("tests", 600), ("cluster", 301)):
-        (tmp_path / "durations" / "test" / f"{name}.xml").write_text(SUITE.format(seconds))
+    for name, minute, seconds in (("tests", "00", 600), ("cluster", "00", 301), ("spark-4.2", 10, 301)):
+        (tmp_path / "durations" / "test" / f"{name}.xml").write_text(SUITE.format(minute, seconds))
     assert durations.took("test") == 16
 
 

@@ -10,14 +10,21 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 
+from sluice_checkpoints.aws import denials
+from sluice_checkpoints.aws.role import AssumedRole
+from sluice_checkpoints.dynamodb.create import TableSettings
+
 ROOT = Path(__file__).parents[3]
 CONSUMER = ROOT / "consumer"
 START = ROOT / "docs" / "start"
-OPERATIONS = {name: frozenset(boto3.client(name, region_name="eu-west-1").meta.service_model.operation_names) for name in ("dynamodb", "kinesis")}
+OPERATIONS = {
+    name: frozenset(boto3.client(name, region_name="eu-west-1").meta.service_model.operation_names) for name in ("dynamodb", "kinesis", "sts")
+}
 SNAKE = {re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower(): name for names in OPERATIONS.values() for name in names}
 MEMBERS = {"PutItem", "UpdateItem", "ConditionCheckItem"}  # rights of a transaction, by its members (IAM has none for TransactWriteItems)
 TABLE = ("sluice_checkpoints/dynamodb/table.py", "sluice_checkpoints/dynamodb/http.py")
@@ -26,7 +33,8 @@ SOURCE = ("sluice_checkpoints/dynamodb/source_tables.py",)
 CATALOG = ("sluice_checkpoints/stream/catalog.py",)
 DIAGNOSIS = ("sluice_checkpoints/diagnose/oldest_records.py",)
 TARGET = ("sluice_checkpoints/dynamodb/target_tables.py",)
-PASSED = ("sluice_checkpoints/stream/passed_records.py",)
+FIRST = ("sluice_checkpoints/stream/first_record.py",)
+ROLE = ("sluice_checkpoints/aws/role_sessions.py",)
 READING = ("sluice_consumer/kinesis/http.py", "sluice_consumer/checks/stream.py")
 
 
@@ -101,8 +109,11 @@ def deleting(package: str) -> set[str]:
     return {"dynamodb:DeleteItem"} if "folding.delete" in map(ast.unparse, calls) else set()
 
 
+# DynamoDB guide, "Encryption at rest: usage notes", key policy for a customer managed key: the minimum. No call of ours names them.
+TABLE_KEY = {f"kms:{name}" for name in ("CreateGrant", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey*", "ReEncrypt*")}
+OPTIONS = {"Tags": {"dynamodb:TagResource"}, "SSESpecification": TABLE_KEY}  # by the part of CreateTable that needs them
 OWN = of("dynamodb", *TABLE, *MAKING)
-STREAM = of("kinesis", *CATALOG, *READING)
+STREAM = of("kinesis", *CATALOG, *READING, *FIRST)
 WANTED = {
     "driver": {"CheckpointTable": OWN | deleting("sluice_consumer"), "Stream": STREAM, "SourceTable": of("dynamodb", *SOURCE)},
     "executor": {"CheckpointTable": of_tasks(), "Stream": STREAM},
@@ -113,9 +124,13 @@ WANTED = {
     },
     "export": {
         "CheckpointTable": of_export(),
-        "Stream": of("kinesis", *CATALOG, *PASSED),
+        "Stream": of("kinesis", *CATALOG, *FIRST),
         "TargetTable": of("dynamodb", *TARGET, *MAKING, *SOURCE) - {"dynamodb:ConditionCheckItem"},  # its transactions put and update
     },
+    "stream": {"Stream": of("kinesis", *CATALOG, *READING, *DIAGNOSIS, *FIRST)},
+    "table-options": {"Tags": OPTIONS["Tags"], "TableKey": OPTIONS["SSESpecification"]},
+    "stream-key": {"StreamKey": set(denials.DECRYPTING)},
+    "assume": {"Role": of("sts", *ROLE) | {"sts:TagSession"}},  # tags of sessions of EKS Pod Identity come with the call
 }
 
 
@@ -125,6 +140,21 @@ def test_a_policy_allows_the_calls_that_the_code_makes_and_no_others(role: str) 
     document = json.loads((START / f"iam-{role}.json").read_text())
     assert {each["Sid"]: set(each["Action"]) for each in document["Statement"]} == WANTED[role]
     assert all(each["Effect"] == "Allow" and each["Resource"] != "*" for each in document["Statement"])
+
+
+def test_each_option_of_a_table_that_sluice_makes_has_its_statement() -> None:
+    """A further part of CreateTable may need a further right."""
+    assert TableSettings({"team": "shop"}, "arn:aws:kms:eu-west-1:111122223333:key/1").request.keys() == OPTIONS.keys()
+    by_sid = {each["Sid"]: each for each in json.loads((START / "iam-table-options.json").read_text())["Statement"]}
+    driver = {each["Sid"]: each for each in json.loads((START / "iam-driver.json").read_text())["Statement"]}
+    assert by_sid["Tags"]["Resource"] == driver["CheckpointTable"]["Resource"]
+
+
+def test_the_key_of_the_stream_is_used_for_that_stream_only() -> None:
+    """Kinesis names the stream in each call to KMS (its guide, "Permissions to use user-generated KMS keys")."""
+    (stream,) = json.loads((START / "iam-stream.json").read_text())["Statement"]
+    (key,) = json.loads((START / "iam-stream-key.json").read_text())["Statement"]
+    assert key["Condition"] == {"StringEquals": {"kms:EncryptionContext:aws:kinesis:arn": stream["Resource"]}}
 
 
 def test_the_calls_of_tasks_are_found() -> None:
@@ -146,7 +176,7 @@ def test_nothing_else_of_the_consumer_names_a_call() -> None:
         "sluice_consumer/letters/kinesis.py",  # dead letters: docs/dead-letters.md has their rights
         "sluice_consumer/checks/table.py",
     }
-    known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *DIAGNOSIS, *TARGET, *PASSED, *elsewhere}
+    known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *DIAGNOSIS, *TARGET, *FIRST, *elsewhere}
     named = set()
     for path in sorted(CONSUMER.glob("sluice_*/**/*.py")):
         name = str(path.relative_to(CONSUMER))
@@ -158,9 +188,49 @@ def test_nothing_else_of_the_consumer_names_a_call() -> None:
     assert of("dynamodb", "sluice_consumer/checks/table.py") <= OWN
 
 
-@pytest.mark.parametrize("name", ["iam-trust-irsa", "iam-trust-pod-identity"])
+def test_the_statements_of_refusals_are_those_of_the_policies() -> None:
+    """What is pasted from a message is what the page would have had."""
+    assert set(denials.READING) == WANTED["stream"]["Stream"]
+    assert set(denials.ASSUMING) == WANTED["assume"]["Role"] == {"sts:AssumeRole", "sts:TagSession"}
+
+
+def test_the_role_that_reads_the_stream_trusts_the_roles_of_the_pods_and_they_may_assume_it() -> None:
+    """Names of the page; the external id is the one of its manifest."""
+    page = (START / "eks.md").read_text()
+    trust, tags = json.loads((START / "iam-trust-stream.json").read_text())["Statement"]
+    (own,) = json.loads((START / "iam-assume.json").read_text())["Statement"]
+    assert [arn.rpartition("/")[2] for arn in trust["Principal"]["AWS"]] == ["sluice-driver", "sluice-executor"]
+    assert tags["Principal"] == trust["Principal"]
+    assert [*trust["Action"], *tags["Action"]] == own["Action"]
+    assert f"roleArn: {own['Resource']}\n" in page
+    assert f"externalId: {trust['Condition']['StringEquals']['sts:ExternalId']}\n" in page
+    (stream,) = json.loads((START / "iam-stream.json").read_text())["Statement"]
+    assert f"arn: {stream['Resource']}\n" in page
+
+
+# IAM guide, "Pass session tags in AWS STS"; a global key is there for every action
+OF_TAGS = {"aws:PrincipalTag", "aws:RequestTag", "aws:ResourceTag", "aws:TagKeys", "sts:TransitiveTagKeys", "aws:PrincipalArn"}
+
+
+def asked_of_tags(statements: Iterable[dict[str, Any]]) -> set[str]:
+    """The condition keys that statements with `sts:TagSession` ask for."""
+    conditions = [statement.get("Condition", {}) for statement in statements if "sts:TagSession" in statement["Action"]]
+    return {key.partition("/")[0] for condition in conditions for keys in condition.values() for key in keys}
+
+
+def test_a_condition_is_asked_of_no_action_that_lacks_its_key() -> None:
+    """Such a statement allows nothing: a session of Pod Identity hands on its tags, and could not assume the role. Files and messages alike."""
+    files = [json.loads(path.read_text())["Statement"] for path in START.glob("iam-*.json")]
+    said = denials.of_role(AssumedRole("arn:aws:iam::444455556666:role/orders-reader", "shop-orders"), "denied")
+    decoder = json.JSONDecoder()
+    told = [decoder.raw_decode(said, found.start())[0] for found in re.finditer(r'\{"Effect"', said)]
+    assert told
+    assert asked_of_tags([*(statement for file in files for statement in file), *told]) <= OF_TAGS
+
+
+@pytest.mark.parametrize("name", ["iam-trust-irsa", "iam-trust-pod-identity", "iam-trust-stream"])
 def test_a_trust_policy_is_one(name: str) -> None:
     """A principal, and a way of assuming the role."""
-    (statement,) = json.loads((START / f"{name}.json").read_text())["Statement"]
+    statement, *_ = json.loads((START / f"{name}.json").read_text())["Statement"]
     assert statement["Principal"]
     assert "sts:AssumeRole" in str(statement["Action"])

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sluice_lab.places import REPO
-from sluice_lab.site import prose, prose_of_code
-from sluice_lab.site.sentences import habits
+from sluice_lab.site import plurals, prose, prose_of_code
+from sluice_lab.site.sentences import habits, said
 
 LONG = " ".join(["word"] * 31)
+REFUSED = [  # a sentence for each pattern of habits.toml, in its order
+    "It waits meanwhile.",
+    "It works anew.",
+    "Sluice retries by itself.",
+    "The youngest pod wins.",
+    "The stream is at rest.",
+    "It waits for the one before.",
+    "The driver goes on.",
+    "It needs a person.",
+    "Here one has to look.",
+    "Use one's own account.",
+    "A row tells the batch.",
+    "It stands in the table.",
+    "The last words of a driver.",
+    "Who needs more, reads it.",
+    "A line a letter.",
+    "The place of a shard.",
+    "5s is no number of seconds.",
+    "It holds also if it is idle.",
+]
 
 
 @pytest.mark.parametrize("page", prose.pages())
@@ -20,6 +42,38 @@ def test_a_page_keeps_the_habits(page: str) -> None:
 def test_helps_fields_and_messages_keep_the_habits() -> None:
     """A command begins with its verb, a field with what it is."""
     assert [*prose.helps(), *prose.fields(), *prose_of_code.messages()] == []
+
+
+def test_no_message_counts_one_thing_as_several() -> None:
+    """A module that puts a number before a plural is named; one that asks `counted` is not."""
+    assert list(plurals.plurals()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("{n} records", True),
+        ("{len(a)} records of {len(b)} shards", True),
+        ("{n:,} dead letters", True),
+        ("batch {b.number} of {n} shards", True),
+        ("{done} of {n} shards", False),
+        ("{done} of the {n} records", False),
+        ("more than {most} bytes", False),
+        ("at most {MOST} bytes, {bounds.MOST} times", False),
+        ("{counted(n, 'record')} and times", False),
+        ("{kind} reads rows", False),
+    ],
+)
+def test_a_plural_after_a_number_that_may_be_one_is_found(text: str, *, wrong: bool) -> None:
+    """Two of them in one message are two findings."""
+    assert bool(list(plurals.findings(f'said = f"{text}"'))) is wrong
+
+
+def test_alerts_keep_the_habits() -> None:
+    """What Prometheus puts in is a word."""
+    assert list(prose.alerts()) == []
+    told = {"summary": "{{ $labels.name }} goes on.", "description": "Fine."}
+    assert len(list(prose.alerts(json.dumps({"groups": [{"rules": [{"alert": "A", "annotations": told}]}]})))) == 1
 
 
 def test_docstrings_and_comments_keep_the_habits() -> None:
@@ -90,6 +144,12 @@ def test_a_finding_names_the_line_and_what_to_write() -> None:
     assert prose.findings("Fine.\n\nIt works\nanew.") == ["3: 'anew', write 'again': It works anew."]
 
 
+@pytest.mark.parametrize(("better", "text"), list(zip(habits().instead.values(), REFUSED, strict=True)))
+def test_each_pattern_refuses_its_sentence(better: str, text: str) -> None:
+    """A pattern that can never match would hold nothing. Capitals do not matter, but where a pattern says so."""
+    assert [each.endswith(f", write {better}: {text}") for each in said(text)] == [True]
+
+
 MODULE = '''
 """Works.
 
@@ -102,7 +162,7 @@ Attributes:
     *rest: good; it stands in a row; x
 
 * An item anew.
-* docs/dead-letters.md, "Where letters go", is a heading.
+* docs/dead-letters.md, "Where dead letters go", is a heading.
 """
 # It waits
 # meanwhile.

@@ -63,7 +63,7 @@ def content(folder: Path, value: str) -> str:
     return (folder / value.removeprefix("file://")).read_text() if value.startswith("file://") else value
 
 
-CALLS = calls()
+CALLS = [*calls(), *calls("aws iam create-role --role-name orders-reader"), *calls("for role in driver executor; do\n  aws iam put-role-policy")]
 
 
 @pytest.mark.parametrize("made", CALLS, ids=lambda made: f"{made.operation} {made.parameters.get('roleArn') or made.parameters['RoleName']}")
@@ -95,16 +95,21 @@ def iam(credentials: None, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ARG
 def test_each_role_has_the_policies_of_the_pages_table(iam: Any) -> None:
     """Also the one of a migration."""
     policies = {role["RoleName"]: set(iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]) for role in iam.list_roles()["Roles"]}
-    assert policies == {"sluice-driver": {"sluice-driver"}, "sluice-executor": {"sluice-executor", "sluice-migration"}}
+    assert policies == {
+        "sluice-driver": {"sluice-driver", "sluice-assume"},
+        "sluice-executor": {"sluice-executor", "sluice-migration", "sluice-assume"},
+        "orders-reader": {"orders-reader"},
+    }
     for role, names in policies.items():
         for name in names:
             document = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-            assert document == json.loads((page_blocks.ROOT / "docs" / "start" / f"iam-{name.removeprefix('sluice-')}.json").read_text())
+            file = "stream" if name == "orders-reader" else name.removeprefix("sluice-")
+            assert document == json.loads((page_blocks.ROOT / "docs" / "start" / f"iam-{file}.json").read_text())
 
 
 def test_an_account_is_associated_with_a_role_that_was_made(iam: Any) -> None:
     """The accounts are those that the chart makes (tests/cluster/test_start_eks.py)."""
-    made = {role["Arn"] for role in iam.list_roles()["Roles"]}
+    made = {role["Arn"] for role in iam.list_roles()["Roles"] if role["RoleName"] != "orders-reader"}
     associated = {each.parameters["serviceAccount"]: each.parameters["roleArn"] for each in CALLS if each.service == "eks"}
     assert set(associated.values()) == made
     assert {account: arn.rpartition("/")[2] for account, arn in associated.items()} == {

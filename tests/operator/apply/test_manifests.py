@@ -41,6 +41,29 @@ def test_the_share_of_looks_is_left_out_unless_it_is_set() -> None:
     assert config(driver_pod(stream={"name": "orders", "region": "eu-west-1", "probeShare": 1}))["stream"]["probeShare"] == 1
 
 
+THEIRS = {
+    "arn": "arn:aws:kinesis:eu-west-1:444455556666:stream/orders",
+    "roleArn": "arn:aws:iam::444455556666:role/orders-reader",
+    "externalId": "shop-orders",
+    "sessionName": "them",
+}
+
+
+def test_a_stream_of_another_account_reaches_the_driver_as_it_was_given() -> None:
+    """And nothing of it is there unless it is set: older drivers refuse an unknown setting."""
+    assert config(driver_pod(stream=THEIRS))["stream"] == THEIRS
+    assert config(driver_pod())["stream"].keys() <= {"name", "region", "kinesisEndpoint", "dynamodbEndpoint"}
+
+
+def test_the_migration_of_a_stream_of_another_account_reads_it_as_the_same_role() -> None:
+    """The Job's own identity is that of its account, as for tables."""
+    raw = {**MIGRATING, "stream": THEIRS, "migrateFrom": {"table": "old"}}
+    words = " ".join(migration_arguments(RESOURCE, DesiredSpec(parse(raw), raw)))
+    role = f"--role-arn {THEIRS['roleArn']} --external-id shop-orders --role-session-name them"
+    assert f" --stream {THEIRS['arn']} --region eu-west-1 {role}" in words
+    assert "--role-arn" not in " ".join(migration_arguments(RESOURCE, DesiredSpec(parse(MIGRATING), MIGRATING)))
+
+
 def test_spark_learns_where_and_as_whom_it_runs() -> None:
     """And users' settings cannot replace that; they may replace sizes."""
     conf = config(driver_pod(sparkConf={"spark.executor.memory": "3g"}))["sparkConf"]
@@ -49,6 +72,7 @@ def test_spark_learns_where_and_as_whom_it_runs() -> None:
     assert conf["spark.kubernetes.container.image"] == "sluice-consumer:1"
     assert conf["spark.kubernetes.executor.podTemplateContainerName"] == "executor"
     assert conf["spark.kubernetes.executor.label.sluice.dev/consumer"] == "orders"
+    assert conf["spark.kubernetes.executor.label.sluice.dev/attempt"] == "3"
     assert conf["spark.executor.memory"] == "3g"
 
 
@@ -114,6 +138,36 @@ def test_driver_executors_and_migration_share_what_the_pipeline_names() -> None:
     assert "AWS_PROFILE" in pods[0]["metadata"]["annotations"]["sluice.dev/executor-template"]
 
 
+@pytest.mark.parametrize(
+    ("edit", "moves"),
+    [
+        ({"stream": SPEC["stream"] | {"dynamodbEndpoint": "http://dynamodb.shop:8000"}}, True),
+        ({"serviceAccountName": "other-account"}, True),
+        ({"pipeline": SPEC["pipeline"] | {"env": [{"name": "AWS_PROFILE", "value": "other"}]}}, True),
+        ({"pipeline": SPEC["pipeline"] | {"env": [{"name": "SINK", "value": "other"}]}}, False),
+        ({"batch": {"intervalSeconds": 9}}, False),
+    ],
+)
+def test_a_driver_pod_says_what_decides_which_table_it_finds(edit: dict[str, Any], *, moves: bool) -> None:
+    """A standby is made only beside a driver that says the same."""
+    before, after = (DesiredSpec(parse(raw), raw) for raw in (SPEC, {**SPEC, **edit}))
+    said = [manifests.driver_pod(RESOURCE, one, DRIVER, SETTINGS)["metadata"]["annotations"][observe.TABLE_HASH] for one in (before, after)]
+    assert (said[0] != said[1]) is moves
+
+
+def test_a_standby_prefers_another_node_than_the_drivers() -> None:
+    """Only a standby, and only as a wish. An affinity of the user's takes its place."""
+    alone, standby = (
+        manifests.driver_pod(RESOURCE, DesiredSpec(parse(SPEC), SPEC), DRIVER, SETTINGS, standby=each)["spec"] for each in (False, True)
+    )
+    assert "affinity" not in alone
+    (term,) = standby["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver"}}
+    theirs: dict[str, Any] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
+    raw = {**SPEC, "driver": {"podTemplate": {"spec": {"affinity": theirs}}}}
+    assert manifests.driver_pod(RESOURCE, DesiredSpec(parse(raw), raw), DRIVER, SETTINGS, standby=True)["spec"]["affinity"] == theirs
+
+
 def test_a_pod_template_wins_over_what_is_shared() -> None:
     """Of two variables with one name Kubernetes takes the last."""
     pod = driver_pod(pipeline={**SPEC["pipeline"], **SHARED}, driver={"podTemplate": TEMPLATE})
@@ -168,6 +222,44 @@ def test_a_driver_is_told_that_there_was_a_table(generation: int | None, told: l
     assert "tableMade" not in config(pod)
 
 
+def test_tags_and_key_of_the_table_reach_whoever_creates_it() -> None:
+    """The driver or the migration Job. Unless they are set nobody hears of them, for older drivers refuse an unknown setting."""
+    key = "arn:aws:kms:eu-west-1:111122223333:key/0a1b"
+    raw = {**MIGRATING, "checkpoints": {"tags": {"team": "orders", "cost": "a=b"}, "kmsKeyArn": key}}
+    spec = DesiredSpec(parse(raw), raw)
+    made = manifests.driver_config(RESOURCE, spec, DRIVER, SETTINGS)["checkpoints"]
+    assert (made["tags"], made["kmsKeyArn"]) == ({"team": "orders", "cost": "a=b"}, key)
+    words = migration_arguments(RESOURCE, spec)
+    assert words[words.index("--kms-key") + 1] == key
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--tag"] == ["cost=a=b", "team=orders"]
+    assert set(manifests.driver_config(RESOURCE, wanted(), DRIVER, SETTINGS)["checkpoints"]) == {"table"}
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "why"),
+    [
+        ({"tags": {"aws:team": "x"}}, "must not begin with aws:"),
+        ({"tags": {"a=b": "x"}}, "'a=b': must have 1 to 128 characters without ="),
+        ({"tags": {"team": "x" * 257}}, "at most 256"),
+        ({"tags": {f"t{number}": "" for number in range(51)}}, "at most 50 tags"),
+        ({"kmsKeyArn": "alias/orders"}, "checkpoints.kmsKeyArn: .*must be the ARN of a KMS key"),
+    ],
+)
+def test_tags_and_keys_that_dynamodb_would_refuse_are_refused_in_the_spec(checkpoints: dict[str, Any], why: str) -> None:
+    """By their field. A name with = as well: DynamoDB takes it, and a migration would read it as another name."""
+    with pytest.raises(InvalidSpec, match=why) as refused:
+        parse({**MIGRATING, "checkpoints": checkpoints})
+    assert "checkpoints." in str(refused.value)
+
+
+def test_a_driver_knows_its_version() -> None:
+    """By the hash of its spec and its image, which the checkpoint table keeps. Not in the configuration, which an older driver would refuse."""
+    pod = manifests.driver_pod(RESOURCE, wanted(), DriverStatus(attempt=4, pod="orders-driver-4", spec_hash="0a1b"), SETTINGS)
+    container = pod["spec"]["containers"][0]
+    given = {item["name"]: item.get("value") for item in container["env"]}
+    assert (given["SLUICE_SPEC_HASH"], given["SLUICE_IMAGE"]) == ("0a1b", container["image"])
+
+
 def test_drivers_serve_metrics_where_the_operator_was_told_to_have_them() -> None:
     """Prometheus finds the port by its name; without one the key is left out, for older drivers refuse it."""
     told = read({"SLUICE_DRIVER_METRICS_PORT": "9404"})
@@ -209,8 +301,8 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
     assert container["name"] == "migrate"
     assert container["resources"] == {"limits": {"memory": "3Gi"}}, "the template's, as for a driver"
     assert " ".join(container["args"]) == (
-        "python -m sluice_checkpoints migrate --source old --stream orders --target sluice_default_orders --region eu-west-1"
-        " --format kcl --unstarted now --quiet-seconds 3 --kinesis-endpoint http://k:1 --json"
+        "python -m sluice_checkpoints migrate --source old --target sluice_default_orders --format kcl --unstarted now --quiet-seconds 3"
+        " --stream orders --region eu-west-1 --kinesis-endpoint http://k:1 --json"
     )
     assert "AWS_PROFILE" in [item["name"] for item in container["env"]]
     assert job["spec"]["backoffLimit"] == 0

@@ -180,7 +180,9 @@ def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() 
     world = source_active()
     assert world.run(70, until=lambda: world.condition("Stalled").get("reason") == "SourceActive")
     assert "not done within 60 s (spec.progressDeadlineSeconds)" in world.condition("Stalled")["message"]
-    assert world.condition("Stalled")["message"].endswith("Stop the consumer that still writes to the source table.")
+    assert world.condition("Stalled")["message"].endswith(
+        f"Run `kubectl sluice logs {world.must()['metadata']['name']} --role migration` to see which rows change."
+    )
     world.apply({**MIGRATING, **SHORT, "batch": {"intervalSeconds": 3}})
     assert world.run(5, until=lambda: bool(world.condition("Reconciling")))
     assert not world.condition("Stalled")

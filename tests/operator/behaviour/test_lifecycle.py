@@ -8,6 +8,7 @@ import pytest
 from scenarios import started
 from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, assert_nothing_left, ready
 
+from sluice_operator.plan.advice import advised
 from sluice_operator.run.reconcile import reconcile
 
 Json = dict[str, Any]
@@ -138,7 +139,7 @@ def test_a_retention_that_is_near_is_a_condition_for_as_long_as_it_is_and_one_ev
     world = started()
     for part in ("81%", "82%"):
         world.habits.warnings = [f"RetentionNear: {part}"]
-        assert world.run(30, until=lambda part=part: world.condition("RetentionNear").get("message") == part)
+        assert world.run(30, until=lambda part=part: world.condition("RetentionNear").get("message") == advised("RetentionNear", part, "orders"))
     assert world.reasons().count("RetentionNear") == 1
     world.apply({**SPEC, "suspend": True})
     assert world.run(120, until=lambda: not world.drivers())
@@ -157,7 +158,7 @@ def test_a_record_that_is_looked_for_is_a_condition_until_it_is_found_and_what_w
         assert world.run(30, until=lambda step=step: world.condition("Isolating").get("message") == step)
     world.habits.warnings = ["PoisonExcluded: record 1/0"]
     assert world.run(30, until=lambda: not world.condition("Isolating"))
-    assert world.condition("PoisonExcluded")["message"] == "record 1/0"
+    assert world.condition("PoisonExcluded")["message"] == "record 1/0. Run `kubectl sluice dead-letters list orders`: these records are in no batch."
     world.habits.warnings = []
     world.run(30)
     assert world.condition("PoisonExcluded")["status"] == "True"
@@ -191,11 +192,11 @@ def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("kind", ["DataLossSuspected", "SourceMoved"])
 def test_what_a_driver_warned_of_becomes_a_condition_and_one_event_and_stays(kind: str) -> None:
-    """Nobody should have to find it in a log."""
+    """Nobody should have to find it in a log. The condition and the event say what to do."""
     world = started()
     assert not world.condition(kind)
     world.habits.warnings = [f"{kind}: look at this"]
-    assert world.run(30, until=lambda: world.condition(kind).get("message") == "look at this")
+    assert world.run(30, until=lambda: world.condition(kind).get("message") == advised(kind, "look at this", "orders"))
     world.habits.warnings = []
     world.run(30)
     assert world.condition(kind)["status"] == "True"

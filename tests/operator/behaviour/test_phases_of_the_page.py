@@ -46,7 +46,7 @@ class Watched(SimulatedCluster):
 
 
 def lived() -> set[tuple[str, str]]:
-    """What a resource goes through that migrates, fails, is repaired, restarted, suspended, scaled to zero; one without migration; one that ends."""
+    """What a resource goes through that migrates, fails, is repaired, restarted, suspended, scaled to zero; one that is moved; one that ends."""
     world = Watched()
     world.habits.job_exits = [65]
     world.apply(MIGRATING)
@@ -65,6 +65,8 @@ def lived() -> set[tuple[str, str]]:
     world.meets("Idle")
     other = Watched()
     other.apply(SPEC)
+    reach(other)
+    other.apply({**SPEC, "position": {"id": "one", "to": {"latest": True}}})
     reach(other)
     ending = Watched()
     ending.apply({**SPEC, "until": {"tip": True}})

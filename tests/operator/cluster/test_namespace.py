@@ -7,7 +7,7 @@ from typing import Any
 from simulated_cluster import BEGIN, KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
-from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.cluster.port import CONSUMER_KIND, Labels, Rejected
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.cache import Cache
 from sluice_operator.run.reconcile import reconcile
@@ -22,7 +22,7 @@ class Bereft(MemoryCluster):
 
     bereft = False
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """Pods and Jobs are read by the Role in the namespace."""
         if self.bereft:
             raise Rejected("Forbidden", f"cannot list {kind}")

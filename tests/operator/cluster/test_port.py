@@ -145,6 +145,14 @@ def test_lists_go_by_labels(place: Place) -> None:
     assert [pod["metadata"]["name"] for pod in found] == ["a"]
 
 
+def test_a_label_without_a_value_has_to_be_there(place: Place) -> None:
+    """Its value may be any."""
+    place.pod("a", labels={"sluice.dev/consumer": "other", "batch.kubernetes.io/job-name": "x"})
+    place.pod("b", labels={"sluice.dev/consumer": "other"})
+    found = place.cluster.list("Pod", place.namespace, {"batch.kubernetes.io/job-name": None})
+    assert [pod["metadata"]["name"] for pod in found] == ["a"]
+
+
 def test_a_list_of_no_namespace_is_one_of_all(place: Place) -> None:
     """As `kubectl get -A`."""
     place.pod("a")

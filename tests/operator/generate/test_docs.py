@@ -45,7 +45,7 @@ def test_generated_parts_are_what_the_code_says() -> None:
 
 
 def test_every_rule_names_the_phases_it_ends_in() -> None:
-    """The diagram is read off the rules' source; what it would look like is known for these."""
+    """They are read off the rules' source; what it would look like is known for these."""
     known = {rule.__name__: reference.phases(rule) for rule in RULES}
     assert known["release"] == [Phase.DELETING]
     assert known["migrate"] == [Phase.PENDING, Phase.MIGRATING, Phase.FAILED]
@@ -67,7 +67,7 @@ def test_every_phase_and_every_condition_has_its_line() -> None:
 
 def test_every_annotation_has_its_line() -> None:
     """Labels are in docs/interfaces.md."""
-    labels = {"consumer", "role", "attempt", "migration", "class"}
+    labels = {"consumer", "pool", "role", "attempt", "migration", "position", "class"}
     used = {name for name in re.findall(r"(?:sluice\.dev|\{GROUP\})/([a-z-]+)", SOURCES) if name not in {*labels, "operator", "v"}}
     assert {name.removeprefix("sluice.dev/") for name in firsts("Annotations")} == used
 
@@ -99,6 +99,7 @@ def test_a_message_ends_with_what_to_do(message: str) -> None:
     said = advised("MigrationFailed", message, stalled=True)
     assert said.endswith(f"{FAILURES['MigrationFailed'].do}.")
     assert said.startswith(message[:WORDS].rstrip("."))
+    assert ("…" in said) == (len(message) > WORDS), "what is cut off is marked"
     assert len(said) <= LONGEST
 
 

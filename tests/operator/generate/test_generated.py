@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice_operator.generate import crd
-from sluice_operator.resource.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, ChangeCost
+from sluice_operator.resource.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, RESET_FIELDS, ChangeCost
 from sluice_operator.resource.fields import parse
 
 Json = dict[str, Any]
@@ -20,6 +20,12 @@ ROOT = Path(__file__).parents[3]
 def test_the_crd_is_what_the_models_say(path: str) -> None:
     """Else: `python -m sluice_operator.generate.crd FILE…`."""
     assert (ROOT / path).read_text() == crd.render()
+
+
+@pytest.mark.parametrize("path", ["crds/kinesisconsumerpools.sluice.dev.yaml", "charts/sluice/files/crd-pools.yaml"])
+def test_the_crd_of_pools_is_generated(path: str) -> None:
+    """Else: `python -m sluice_operator.generate.crd --pool FILE…`."""
+    assert (ROOT / path).read_text() == crd.render(pool=True)
 
 
 def undescribed(schema: Json, path: str) -> list[str]:
@@ -68,25 +74,27 @@ def defaults(schema: Json) -> Any:
 
 def test_hashes_pass_over_what_the_api_server_fills_in() -> None:
     """Else a CRD with a new default would restart every driver."""
-    hashed = {*MIGRATION_FIELDS, *(key for key, change in CHANGES.items() if change is ChangeCost.RESTART)}
+    hashed = {*MIGRATION_FIELDS, *RESET_FIELDS, *(key for key, change in CHANGES.items() if change is ChangeCost.RESTART)}
     assert {key: value for key, value in defaults(schema_of("spec")).items() if key in hashed} == DEFAULTS
 
 
 def test_the_schema_has_the_defaults_of_the_models() -> None:
     """`kubectl get -o yaml` shows what is in force."""
     bare = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "a:b"}}
-    filled = {key: value for key, value in defaults(schema_of("spec")).items() if key not in {"onError", "migrateFrom"}}
+    filled = {
+        key: value for key, value in defaults(schema_of("spec")).items() if key not in {"onError", "migrateFrom", "position", "autoscale", "rollout"}
+    }
     assert parse({**bare, **filled}) == parse(bare)
     assert filled["replicas"] == 1
     assert [node["default"] for node in nodes(schema_of("status")) if "default" in node] == [{"observedGeneration": 0}]
 
 
 def test_a_field_that_the_schema_does_not_know_is_refused() -> None:
-    """Open are only the pipeline's arguments, what is Kubernetes' own, and the last good spec."""
+    """Open are only the pipeline's arguments, what is Kubernetes' own, and the specs that the status keeps."""
     theirs = {"env[].valueFrom", "envFrom[].configMapRef", "envFrom[].secretRef", "volumes[]", "args"}
     pods = {"spec.driver.podTemplate", "spec.executor.podTemplate"}
     assert set(opened("spec", schema_of("spec"))) == {f"spec.pipeline.{field}" for field in theirs} | pods
-    assert set(opened("status", schema_of("status"))) == {"status.lastGoodSpec"}
+    assert set(opened("status", schema_of("status"))) == {"status.lastGoodSpec", "status.provenSpec"}
 
 
 def opened(path: str, schema: Json) -> list[str]:
@@ -98,7 +106,8 @@ def opened(path: str, schema: Json) -> list[str]:
 
 def test_the_crd_is_small_enough_for_client_side_apply() -> None:
     """262,144 bytes is the limit of the annotation that kubectl keeps."""
-    assert len(crd.render()) < 60_000
+    assert len(crd.render()) < 80_000
+    assert len(crd.render(pool=True)) < 75_000
 
 
 def test_operator_is_no_package() -> None:

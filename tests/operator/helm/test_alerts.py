@@ -92,7 +92,7 @@ def test_every_alert_has_a_runbook_that_exists() -> None:
 def test_values_choose_and_change_alerts() -> None:
     """Without a port of drivers none of theirs; fewer, more, with other labels, another lag; those of the release's own namespace."""
     groups = one("PrometheusRule", rendered(prometheusRule={"enabled": True}))["spec"]["groups"]
-    assert [group["name"] for group in groups] == ["sluice.operator", "sluice.consumers"]
+    assert [group["name"] for group in groups] == ["sluice.operator", "sluice.consumers", "sluice.pools"]
     mine = {"name": "mine", "rules": [{"alert": "Mine", "expr": "sluice_leader == 0"}]}
     changed = rule(disabled=["SluiceNobodyLeads"], groups=[mine], alertLabels={"team": "data", "severity": "page"}, lagSeconds=7200)
     found = {alert["alert"]: alert for group in changed["spec"]["groups"] for alert in group["rules"]}
@@ -100,7 +100,8 @@ def test_values_choose_and_change_alerts() -> None:
     assert found["SluiceConsumerStalled"]["labels"] == {"severity": "page", "team": "data"}
     assert found["SluiceConsumerBehind"]["expr"].endswith("> 7200")
     assert f'namespace="{NAMESPACE}"' in found["SluiceOperatorAbsent"]["expr"]
-    without = {"disabled": [name for name in alerts() if "Consumer" in name or name == "SluiceDeadLetters"]}
+    of_consumers = next(group for group in groups if group["name"] == "sluice.consumers")
+    without = {"disabled": [alert["alert"] for alert in of_consumers["rules"]]}
     assert "sluice.consumers" not in {group["name"] for group in rule(**without)["spec"]["groups"]}
 
 

@@ -142,7 +142,9 @@ def test_drivers_are_scraped_in_every_namespace_that_is_looked_after(watched: li
     pod = driver_pod(resource, DesiredSpec(parse(SPEC), SPEC), DriverStatus(attempt=3, pod="orders-driver-3"), read(settings(asked)))
     labels = pod["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert set(spec["podTargetLabels"]) <= set(labels)
+    (role,) = spec["selector"]["matchExpressions"]
+    assert labels[role["key"]] in role["values"]
+    assert set(spec["podTargetLabels"]) <= {*labels, "sluice.dev/pool"}  # that of a pool's pod
     (endpoint,) = spec["podMetricsEndpoints"]
     assert endpoint["port"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
     assert endpoint["path"] == "/metrics"

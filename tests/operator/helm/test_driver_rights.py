@@ -6,6 +6,7 @@ The API server is a real one, and lets the driver do what the chart's Role and i
 from __future__ import annotations
 
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from simulated_cluster import SPEC
 from sluice_consumer import config as configs
 from sluice_consumer.process import own_pod
 from sluice_consumer.process.own_pod import PodAnnotations, PodCallRefused
-from sluice_consumer.spark import conf
+from sluice_consumer.spark import conf, spark_home
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import apiserver, processes
@@ -64,7 +65,8 @@ class Told:
 
     def __init__(self, settings: dict[str, str]) -> None:
         command = [sys.executable, str(Path(__file__).parents[1] / "spark_driver.py"), json.dumps(settings)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        home = os.environ | spark_home.lean(os.environ)
+        self._process = subprocess.Popen(command, env=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self, word: str) -> list[str]:
         """The rest of the line that begins with it."""
@@ -222,10 +224,10 @@ def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, 
     reached = {own_pod.HOST: host, own_pod.PORT: port}
     annotations = PodAnnotations(here, folder, reached)
     assert annotations.read()["sluice.dev/executors"] == "2"
-    annotations.write("sluice.dev/report", "{}")
+    annotations.write({"sluice.dev/report": "{}"})
     assert annotations.read()["sluice.dev/report"] == "{}"
     with pytest.raises(PodCallRefused, match=r"PATCH of the pod: 422 .*metadata\.uid: .*field is immutable"):
-        PodAnnotations(replace(here, uid="another"), folder, reached).write("sluice.dev/report", "of an earlier pod")
+        PodAnnotations(replace(here, uid="another"), folder, reached).write({"sluice.dev/report": "of an earlier pod"})
     assert annotations.read()["sluice.dev/report"] == "{}"
 
 

@@ -62,6 +62,8 @@ def consumers() -> list[Any]:
     for page in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")):
         for each in (each for each in page_blocks.of(page) if each.language == "yaml"):
             head, body = each.text.split("\n", maxsplit=1)[0], next(yaml.safe_load_all(each.text))
+            if head == "stream:":
+                body = {**whole, "spec": {**whole["spec"], **body}}  # another stream, not a part of the same
             if head in PARTS:
                 place = PARTS[head]
                 body = merged(whole, {place: body} if place else body)

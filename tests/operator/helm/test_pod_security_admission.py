@@ -14,8 +14,8 @@ from pod_security import BASELINE, RESTRICTED, Breach, breaches, violations
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver
+from sluice_operator.apply.gated_job import pod_of
 from sluice_operator.apply.manifests import executor_sample
-from sluice_operator.apply.migration_job import pod_of
 
 pytestmark = pytest.mark.apiserver
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
 from http_fake import HttpFake, Right, target
+from pool_scene import Scene, pooled
 from scenarios import live
 from simulated_cluster import BEGIN, SimulatedCluster
 from steering.line import Line
@@ -23,7 +24,7 @@ from sluice_operator.run.shared import ReconcileContext
 
 Json = dict[str, Any]
 
-NOT_CALLED = {("update", "sluice.dev", "kinesisconsumers/finalizers")}
+NOT_CALLED = {("update", "sluice.dev", f"{kind}/finalizers") for kind in ("kinesisconsumers", "kinesisconsumerpools")}
 """Asked for by admission: our pods' owner references block their owner's deletion (OwnerReferencesPermissionEnforcement)."""
 MODES: dict[str, Json] = {
     "everywhere": {},
@@ -48,9 +49,10 @@ class Remote(SimulatedCluster):
 
 @pytest.fixture(scope="module")
 def calls() -> set[Right]:
-    """A life of a resource, the way to a pod that is there already, an election, an audit, and all watches."""
+    """A life of a consumer and of a pool, the way to a pod that is there already, an election, an audit, and all watches."""
     world = Remote()
     live(world)
+    pooled(Scene(lambda memory: ApiServer(HttpFake(memory, rights=world.rights))))  # type: ignore[arg-type]  # as in Remote
     http, server = elsewhere()
     Candidate(server, LeaseRef(NAMESPACE, "none", "a"), ElectionTimings(duration=0)).turn()
     shipped = {"kind": "Lease", "metadata": {"namespace": NAMESPACE, "name": RELEASE}}
@@ -110,6 +112,8 @@ def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> No
     assert {(group, kind) for _, group, kind in rights(role)} == {
         ("sluice.dev", "kinesisconsumers"),
         ("sluice.dev", "kinesisconsumers/status"),
+        ("sluice.dev", "kinesisconsumerpools"),
+        ("sluice.dev", "kinesisconsumerpools/status"),
         ("", "namespaces"),
     }
     reading = [(rule["verbs"], rule["resourceNames"]) for rule in role["rules"] if rule["resources"] == ["namespaces"]]
@@ -130,10 +134,10 @@ def test_people_may_do_with_consumers_what_they_may_do_with_pods() -> None:
         for who, found in granted_to.items():
             if role["metadata"]["labels"].get(f"{aggregate}{who}") == "true":
                 found.update(rights(role))
-    kinds = ("kinesisconsumers", "kinesisconsumers/status", "kinesisconsumers/scale")
-    look = {(verb, "sluice.dev", kind) for verb in ("get", "list", "watch") for kind in kinds}
-    write = {(verb, "sluice.dev", kinds[0]) for verb in ("create", "update", "patch", "delete", "deletecollection")}
-    scale = {(verb, "sluice.dev", kinds[2]) for verb in ("update", "patch")}
+    kinds = ("kinesisconsumers", "kinesisconsumerpools")
+    look = {(verb, "sluice.dev", f"{kind}{part}") for verb in ("get", "list", "watch") for kind in kinds for part in ("", "/status", "/scale")}
+    write = {(verb, "sluice.dev", kind) for verb in ("create", "update", "patch", "delete", "deletecollection") for kind in kinds}
+    scale = {(verb, "sluice.dev", f"{kind}/scale") for verb in ("update", "patch") for kind in kinds}
     assert granted_to == {"view": look, "edit": look | write | scale, "admin": look | write | scale}
     assert [role["metadata"]["name"] for role in of("ClusterRole", rendered(rbac={"aggregate": False}))] == [f"{NAMESPACE}-{RELEASE}"]
 

@@ -99,13 +99,13 @@ def test_common_labels_and_annotations_are_on_every_object() -> None:
 
 
 def test_the_chart_says_what_it_is() -> None:
-    """For Artifact Hub and for people: the CRD is the one that it installs, and the icon is the file beside it."""
+    """For Artifact Hub and for people: the CRDs are those that it installs, and the icon is the file beside it."""
     meta = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    (crd,) = yaml.safe_load(meta["annotations"]["artifacthub.io/crds"])
-    shipped = one("CustomResourceDefinition", rendered())
-    assert crd["name"] == shipped["metadata"]["name"]
-    assert crd["version"] in {version["name"] for version in shipped["spec"]["versions"]}
-    assert crd["kind"] == shipped["spec"]["names"]["kind"]
+    shipped = of("CustomResourceDefinition", rendered())
+    for crd, found in zip(yaml.safe_load(meta["annotations"]["artifacthub.io/crds"]), shipped, strict=True):
+        assert crd["name"] == found["metadata"]["name"]
+        assert crd["version"] in {version["name"] for version in found["spec"]["versions"]}
+        assert crd["kind"] == found["spec"]["names"]["kind"]
     assert meta["icon"] == icon()
     assert meta["kubeVersion"] == f">={OLDEST}.0-0"
     assert meta["maintainers"]

@@ -96,15 +96,16 @@ def test_without_rbac_no_right_is_given() -> None:
     assert len(of("ServiceAccount", objects)) == 3
 
 
-def test_the_crd_is_the_generated_one_with_what_the_values_add() -> None:
-    """It is kept, unless somebody wants it to go."""
-    shipped = yaml.safe_load((CHART / "files" / "crd.yaml").read_text())
-    crd = one("CustomResourceDefinition", rendered(crds={"labels": {"a": "b"}, "annotations": {"c": "d"}}))
-    assert crd["spec"] == shipped["spec"]
-    assert crd["metadata"]["name"] == shipped["metadata"]["name"]
-    assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep", "c": "d"}
-    assert crd["metadata"]["labels"]["a"] == "b"
-    assert "annotations" not in one("CustomResourceDefinition", rendered(crds={"keep": False}))["metadata"]
+def test_the_crds_are_the_generated_ones_with_what_the_values_add() -> None:
+    """They are kept, unless somebody wants them to go."""
+    crds = of("CustomResourceDefinition", rendered(crds={"labels": {"a": "b"}, "annotations": {"c": "d"}}))
+    for file, crd in zip(("crd.yaml", "crd-pools.yaml"), crds, strict=True):
+        shipped = yaml.safe_load((CHART / "files" / file).read_text())
+        assert crd["spec"] == shipped["spec"]
+        assert crd["metadata"]["name"] == shipped["metadata"]["name"]
+        assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep", "c": "d"}
+        assert crd["metadata"]["labels"]["a"] == "b"
+    assert not any("annotations" in crd["metadata"] for crd in of("CustomResourceDefinition", rendered(crds={"keep": False})))
     assert of("CustomResourceDefinition", rendered(crds={"install": False})) == []
 
 

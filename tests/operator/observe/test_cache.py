@@ -165,7 +165,8 @@ def reporting(**report: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {**meta, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}
 
 
-FIGURES = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12, "deadLetters": 1}
+FIGURES: dict[str, Any] = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12, "deadLetters": 1}
+FIGURES |= {"busy": 0.5, "activeShards": 3, "farthestShard": "shardId-000000000000", "millisBehindOthers": 9}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from simulated_cluster import BEGIN
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.state.serialization import dump_status, load_report, load_status
-from sluice_operator.state.status import DrainStatus, Status
+from sluice_operator.state.status import DrainStatus, Moved, Status
 
 Json = dict[str, Any]
 STAMP = "2026-11-21T10:00:00Z"
@@ -114,6 +114,17 @@ def test_a_migrations_figures_are_in_its_words() -> None:
     assert (pod.rows, pod.warnings) == (7, 2)
 
 
+def test_what_a_job_moved_is_in_its_words() -> None:
+    """As docs/interfaces.md has them; whatever is of another form is absent."""
+    said = {"reason": "Reset", "message": "moved", "to": "latest", "shards": 7, "recordsAgain": None, "recordsPassedOver": 0, "batch": 42}
+    pod = parse.pod(raw(ended(0, json.dumps({**said, "digest": "ab12", "warnings": 1})), role="migration", phase="Succeeded"))
+    assert pod.moved == Moved(to="latest", shards=7, records_passed_over=0, batch=42, digest="ab12", warnings=1)
+    odd = parse.pod(raw(ended(0, json.dumps({**said, "to": ["x"], "shards": -1, "digest": "a\x1b[2Jb" * 99})), role="migration", phase="Succeeded"))
+    assert odd.moved is not None
+    assert (odd.moved.to, odd.moved.shards, len(odd.moved.digest or ""), (odd.moved.digest or "").isprintable()) == (None, None, 64, True)
+    assert parse.pod(raw(ended(0, json.dumps({"reason": "Complete", "shards": 7})), role="migration", phase="Succeeded")).moved is None
+
+
 def test_a_report_is_read_with_what_is_missing_null_or_new() -> None:
     """A newer driver may say more."""
     report = load_report('{"number": 1, "phase": "Running", "heldShards": 2, "openShards": 2, "generation": null, "newer": 1,'
@@ -154,3 +165,10 @@ def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
     seen = cache.observed(key)
     assert seen.drivers == ()
     assert seen.exits["u"].reason == "Failed"
+
+
+@pytest.mark.parametrize(("label", "attempt"), [("7", 7), (None, 0), ("", 0), ("seven", 0), ("9" * 40, 0), ("-1", 0)])
+def test_the_attempt_of_an_executor_is_in_its_label(label: str | None, attempt: int) -> None:
+    """One without a number belongs to a driver that an earlier operator created."""
+    labels = {"sluice.dev/consumer": "orders", "sluice.dev/role": "executor"} | ({} if label is None else {"sluice.dev/attempt": label})
+    assert parse.pod({"metadata": {"name": "orders-1-exec-4", "uid": "u", "labels": labels}}).attempt == attempt

@@ -61,7 +61,9 @@ POD: Json = {
 REPORT: Json = {
     "number": 7, "phase": "WaitingOutLease", "deadline": "2026-11-21T10:00:00Z", "generation": 3, "batch": 1, "openBatch": 2, "openShards": 4,
     "endedShards": 0, "heldShards": 4, "executors": 2, "millisBehindLatest": 5, "recordsPerSecond": 1.5, "records": 9, "deadLetters": 0,
+    "busy": 0.5, "activeShards": 3, "farthestShard": "shardId-000000000001", "millisBehindOthers": 2,
     "draining": [{"pod": "p", "since": "2026-11-21T10:00:00Z", "deadline": "2026-11-21T10:01:00Z"}], "warnings": ["SourceMoved: x"],
+    "versions": [{"firstBatch": 1, "since": "2026-11-21T10:00:00Z", "hash": "h", "image": "i", "reset": "r"}],
 }  # fmt: skip
 EACH = settings(max_examples=60)
 
@@ -160,7 +162,7 @@ def test_a_status_with_an_odd_value_is_read_or_refused_by_its_field_and_a_deleti
         gone = parse.view({**body, "metadata": META | {"deletionTimestamp": "2026-11-21T10:00:00Z"}}, Observed(), BEGIN)
         assert RemoveFinalizer() in (plan(gone).actions or plan(gone.with_status(plan(gone).status)).actions)
         shown = [ResourceSnapshot(body, replace(parse.pod(POD), reported_at=BEGIN))]
-        list(Gauges(Sources(lambda shown=shown: shown, lambda: True, dict)).collect())  # type: ignore[misc]  # a default that binds it
+        list(Gauges(Sources(lambda shown=shown: shown, lambda: True, dict, lambda shown=shown: shown)).collect())  # type: ignore[misc]  # a default that binds it
 
 
 def taken_in(kind: str, body: Any) -> None:
@@ -296,3 +298,46 @@ def test_a_line_of_a_watch_of_any_form_is_an_event_or_refused(data: bytes) -> No
 def test_a_report_of_any_form_is_one_or_none(text: str) -> None:
     """Never an error."""
     load_report(text)
+
+
+@pytest.mark.parametrize("busy", ["1e999", "-1", "1.01", "1e308", "-0.01"])
+def test_a_share_that_is_none_counts_as_not_reported(busy: str) -> None:
+    """The rest of the report is believed."""
+    report = load_report(f'{{"number": 1, "phase": "Running", "busy": {busy}, "records": 5}}')
+    assert report is None or (report.busy, report.records) == (None, 5)
+
+
+@pytest.mark.parametrize("field", ["activeShards", "millisBehindOthers", "millisBehindLatest", "records"])
+@pytest.mark.parametrize("figure", ["1e999", "NaN", "9" * 400, '"many"', "[]"])
+def test_a_figure_that_no_driver_means_makes_the_report_unread(field: str, figure: str) -> None:
+    """As for any number of it."""
+    assert load_report(f'{{"number": 1, "phase": "Running", "{field}": {figure}}}') is None
+
+
+def test_the_name_of_a_shard_is_one_short_printable_line() -> None:
+    """It comes into conditions and events."""
+    report = load_report(json.dumps({"number": 1, "phase": "Running", "farthestShard": "\x1b[2J\n" + "x" * 9999}))
+    assert report is not None
+    assert report.farthest_shard is not None
+    assert report.farthest_shard.isprintable()
+    assert len(report.farthest_shard) <= 1024
+
+
+@pytest.mark.parametrize("versions", ['[{"firstBatch": 1e999}]', '[{"firstBatch": null}]', "[{}]", '[{"firstBatch": %s}]' % ("9" * 18), '["a"]', "7"])
+def test_versions_that_no_driver_means_make_the_report_unread(versions: str) -> None:
+    """As any other field."""
+    assert load_report(f'{{"number": 1, "phase": "Running", "versions": {versions}}}') is None
+
+
+def test_versions_of_a_report_are_bounded() -> None:
+    """Ten, of short printable lines; a time that cannot be computed with is left out."""
+    forged = {"firstBatch": 1, "since": "9999-12-31T23:59:59Z", "hash": "\x1b[2J" + "h" * 999, "image": "i" * 999, "reset": "r\n" * 99}
+    report = load_report(json.dumps({"number": 1, "phase": "Running", "versions": [forged] * 40}))
+    assert report is not None
+    assert len(report.versions) == 10
+    version = report.versions[0]
+    assert version.since is None
+    for text, most in ((version.hash, 64), (version.image, 300), (version.reset, 64)):
+        assert text is not None
+        assert text.isprintable()
+        assert len(text) <= most

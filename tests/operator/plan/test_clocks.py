@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan.views import NOW, REPORT, attempt, driver, gone, job, migration, seconds, view, wanted
+from plan.views import MOVING, NOW, REPORT, attempt, driver, gone, job, migration, position, seconds, view, wanted
 
 from sluice_operator.names import clock
 from sluice_operator.plan.rules import plan
-from sluice_operator.state.actions import CreateDriver, CreateJob
-from sluice_operator.state.objects import Observed
-from sluice_operator.state.status import MigrationState, RestartStatus, Status, StreamStatus
+from sluice_operator.state.actions import CreateDriver, CreateJob, CreateStandby
+from sluice_operator.state.objects import Observed, Pod
+from sluice_operator.state.status import MigrationState, PositionState, RestartStatus, StandbyState, StandbyStatus, Status, StreamStatus
 
 AHEAD = [datetime(2027, 11, 26, 13, tzinfo=UTC), datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)]
 NOTHING = Observed()
+MIGRATOR = Pod(name="orders-reset", uid="pod-1", role="migration", owner="job-1", owner_kind="Job")
 LONGEST = timedelta(seconds=300)
 WAITS = Status(observed_generation=1, driver=gone(), restarts=RestartStatus(count=1, reason="Failed", message="boom"))
 ahead = pytest.mark.parametrize("time", AHEAD, ids=str)
@@ -81,6 +82,17 @@ def test_a_job_without_a_pod_is_lost_after_a_minute(time: datetime) -> None:
 
 
 @ahead
+def test_a_move_that_no_pod_carries_out_is_given_up_at_its_deadline(time: datetime) -> None:
+    """Otherwise no driver would read until then."""
+    status = Status(observed_generation=1, driver=gone(), position=position(since=time))
+    pending = Observed(jobs=(job(name=position().job, active=True),), migrators=(replace(MIGRATOR, phase="Pending"),))
+    first = later(status, timedelta(), spec=MOVING, observed=pending)
+    assert (first.status.position.state, first.status.position.since) == (PositionState.RUNNING, NOW)
+    assert first.wake == seconds(600)
+    assert later(first.status, timedelta(seconds=600), spec=MOVING, observed=pending).status.position.state is PositionState.REFUSED
+
+
+@ahead
 def test_a_driver_that_started_in_the_future_becomes_stable(time: datetime) -> None:
     """By the clock of its node, or of another leader."""
     failed = Status(observed_generation=1, driver=attempt(started_at=None), restarts=RestartStatus(count=3))
@@ -109,3 +121,28 @@ def test_a_message_shows_the_date_of_a_time_that_is_not_today() -> None:
     ready = plan(waits).status.condition("Ready")
     assert ready is not None
     assert "attempt 2 at 2026-11-23T00:56:40Z" in ready.message
+
+
+@ahead
+def test_a_standby_is_given_up_in_time(time: datetime) -> None:
+    """It was named in the future: it is named now."""
+    spec = wanted(batch={"intervalSeconds": 9}, rollout={"strategy": "Standby", "readySeconds": 60})
+    named = StandbyStatus(attempt=2, pod="orders-driver-2", spec_hash=spec.driver_hash, since=time)
+    slow = replace(driver(name="orders-driver-2", uid="driver-2", attempt=2, report=None))
+    there = Observed(drivers=(driver(), slow))
+    first = later(Status(observed_generation=1, driver=attempt(), standby=named), timedelta(), spec=spec, observed=there)
+    assert first.status.standby.since == NOW
+    assert later(first.status, timedelta(seconds=60), spec=spec, observed=there).status.standby.state is StandbyState.GIVEN_UP
+
+
+@ahead
+def test_a_standby_is_tried_again_after_the_longest_pause(time: datetime) -> None:
+    """As a driver is."""
+    spec = wanted(batch={"intervalSeconds": 9}, rollout={"strategy": "Standby"})
+    ended = StandbyStatus(
+        attempt=2, pod="orders-driver-2", spec_hash=spec.driver_hash, since=time, state=StandbyState.BACKING_OFF, reason="Failed", next_at=time
+    )
+    there = Observed(drivers=(driver(),))
+    first = later(Status(observed_generation=1, driver=attempt(), standby=ended), timedelta(), spec=spec, observed=there)
+    assert (first.actions, first.status.standby.next_at) == ((), NOW + LONGEST)
+    assert CreateStandby() in later(first.status, LONGEST, spec=spec, observed=there).actions

@@ -9,7 +9,7 @@ from plan.views import EXECUTORS, NOW, REPORT, attempt, driver, view
 
 from sluice_operator.plan.record import note_report
 from sluice_operator.state.objects import Observed, Report
-from sluice_operator.state.status import Status, StreamStatus
+from sluice_operator.state.status import Status, StreamStatus, VersionStatus
 
 STARTING = replace(REPORT, phase="Starting", held_shards=0)
 
@@ -41,3 +41,12 @@ def test_how_far_a_driver_is_behind_is_unknown_until_it_says_so() -> None:
     """Whatever the driver before it had said."""
     found = stream(STARTING, StreamStatus(millis_behind_latest=5, lag="5ms", reported_at=NOW))
     assert (found.millis_behind_latest, found.lag) == (None, None)
+
+
+def test_versions_stay_until_a_driver_reports_others() -> None:
+    """One that starts, or an older one, reports none."""
+    former, newer = VersionStatus(first_batch=1), VersionStatus(first_batch=5)
+    status = Status(observed_generation=1, driver=attempt(), versions=(former,))
+    for reported, kept in (((), (former,)), ((newer, former), (newer, former))):
+        drivers = (driver(report=replace(REPORT, versions=reported)),)
+        assert note_report(view(status=status, observed=Observed(drivers=drivers, executors=EXECUTORS))).versions == kept

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from plan.rows import SETTLED, STUCK, Row, add, shown
@@ -14,6 +15,8 @@ from plan.views import (
     EXECUTORS,
     HASH,
     MIGRATING,
+    MOVE,
+    MOVING,
     NOW,
     REPORT,
     RESOURCE,
@@ -24,15 +27,38 @@ from plan.views import (
     gone,
     job,
     migration,
+    position,
     seconds,
     view,
     wanted,
 )
 
 from sluice_operator.plan import rules
-from sluice_operator.state.actions import AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
-from sluice_operator.state.objects import Observed, Trouble
-from sluice_operator.state.status import Exit, Leaving, MigrationState, Phase, RestartStatus, Status, StreamStatus
+from sluice_operator.state.actions import (
+    AddFinalizer,
+    CreateDriver,
+    CreateJob,
+    CreateResetJob,
+    CreateStandby,
+    DeleteJob,
+    DeletePod,
+    RemoveFinalizer,
+    Retarget,
+)
+from sluice_operator.state.objects import Observed, Pod, Report, Trouble
+from sluice_operator.state.status import (
+    AutoscaleStatus,
+    Exit,
+    Leaving,
+    MigrationState,
+    Phase,
+    PositionState,
+    RestartStatus,
+    ScaleSample,
+    StandbyStatus,
+    Status,
+    StreamStatus,
+)
 from sluice_operator.state.view import View
 
 OVERDUE = (
@@ -51,6 +77,42 @@ FRESH = Status(observed_generation=1)
 UNTIL = wanted(until={"tip": True})
 REACHED = Exit(code=0, reason="EndReached", message="7 records", at=NOW)
 COMPLETED = Status(observed_generation=1, driver=gone(spec_hash=UNTIL.driver_hash, exit=REACHED))
+SCALED = wanted(replicas=1, autoscale={"max": 8})
+SAMPLE = ScaleSample(at=seconds(-60), attempt=1, executors=2, batch=7, records=0, millis_behind_latest=80_000)
+MEASURED = Status(observed_generation=1, driver=attempt(), autoscale=AutoscaleStatus(replicas=2, sample=SAMPLE))
+
+ROLLED = wanted(batch={"intervalSeconds": 9}, rollout={"strategy": "Standby"})
+MOVED_TABLE = {"name": "orders", "region": "eu-west-1", "dynamodbEndpoint": "http://dynamodb.shop:8000"}
+STANDING = Status(
+    observed_generation=1,
+    driver=attempt(),
+    standby=StandbyStatus(attempt=2, pod="orders-driver-2", uid="driver-2", spec_hash=ROLLED.driver_hash, since=NOW),
+    attempts=2,
+)
+
+
+def second(**fields: Any) -> Pod:
+    """The pod of attempt 2, which stands by."""
+    return driver(**{"name": "orders-driver-2", "uid": "driver-2", "attempt": 2, "report": None, "reported_at": None} | fields)
+
+
+def beside(**fields: Any) -> Observed:
+    """The driver, its executors, and a standby."""
+    return Observed(drivers=(driver(), second(**fields)), executors=EXECUTORS)
+
+
+def late(status: Status) -> Status:
+    """The status of a standby whose time is over."""
+    assert status.standby is not None
+    return replace(status, standby=replace(status.standby, since=seconds(-300)))
+
+
+def busy(**figures: Any) -> Observed:
+    """A driver of 2 executors that is 2 minutes behind, and does nothing but batches."""
+    told = replace(REPORT, **{"busy": 1.0, "batch": 8, "records": 600, "millis_behind_latest": 120_000, "active_shards": 4} | figures)
+    return Observed(drivers=(driver(report=told),), executors=EXECUTORS)
+
+
 ROWS: list[Row] = []
 row = partial(add, ROWS)
 
@@ -103,7 +165,15 @@ row(
     "invalid_spec",
     "an invalid spec without a valid one before it starts nothing",
     view(problem="spec.replicas: -1 is less than 0", status=FRESH, observed=NOTHING),
-    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field named above."),
+    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field named above, and run `kubectl apply`."),
+    health=STUCK,
+)
+row(
+    "invalid_spec",
+    "without a valid spec nobody knows whether a standby may follow, so it ends",
+    view(problem="spec.replicas: -1 is less than 0", status=STANDING, observed=beside()),
+    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field named above, and run `kubectl apply`."),
+    DeletePod("orders-driver-2", "driver-2"),
     health=STUCK,
 )
 row(
@@ -246,6 +316,54 @@ row(
     CreateJob(),
 )
 row(
+    "reset",
+    "the driver drains before the positions are moved",
+    view(spec=MOVING),
+    (Phase.DRAINING, "Resetting", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "reset",
+    "a Job moves the positions when nothing of the driver is left",
+    view(spec=MOVING, status=Status(observed_generation=1, driver=gone(generation=3)), observed=NOTHING),
+    (Phase.DRAINING, "Resetting", f"Job orders-reset-{MOVE}-1 moves the positions"),
+    CreateResetJob(),
+)
+row(
+    "reset",
+    "no driver is made while the Job runs",
+    view(
+        spec=MOVING,
+        status=Status(observed_generation=1, driver=gone(generation=3), position=position()),
+        observed=Observed(jobs=(job(name=f"orders-reset-{MOVE}-1", active=True),)),
+    ),
+    (Phase.DRAINING, "Resetting", f"Job orders-reset-{MOVE}-1 moves the positions"),
+)
+row(
+    "reset",
+    "a move that finds the lease held is tried again later",
+    view(
+        spec=MOVING,
+        status=Status(observed_generation=1, driver=gone(), position=position(state=PositionState.HELD, message="held by a", next_at=seconds(9))),
+        observed=NOTHING,
+    ),
+    (
+        Phase.DRAINING,
+        "LeaseHeld",
+        "held by a; next try at 12:00:09Z. If this persists, run `sluice show --table TABLE --region REGION` to see who holds the lease.",
+    ),
+)
+row(
+    "reset",
+    "the Job of a move that is not wanted any more is stopped before a driver is made",
+    view(
+        status=Status(observed_generation=1, driver=gone(), position=position()),
+        observed=Observed(jobs=(job(name=f"orders-reset-{MOVE}-1", active=True),)),
+    ),
+    (Phase.DRAINING, "Resetting", f"waiting until orders-reset-{MOVE}-1 is gone"),
+    DeleteJob(f"orders-reset-{MOVE}-1", "job-1"),
+)
+row(
     "scale_to_zero",
     "replicas 0 drains the driver",
     view(spec=wanted(replicas=0)),
@@ -261,6 +379,49 @@ row(
     health=SETTLED,
 )
 row(
+    "stand_by",
+    "with a standby, a RESTART change names the next driver beside the one that works",
+    view(spec=ROLLED),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors; orders-driver-2 starts beside it"),
+    CreateStandby(),
+    ready="True",
+)
+row(
+    "stand_by",
+    "an executor that an earlier driver left on a lost node is waited for before a standby is made",
+    view(spec=ROLLED, observed=Observed(drivers=(driver(),), executors=(*EXECUTORS, executor(3, owner="driver-0")))),
+    (Phase.RUNNING, "Consuming", "2 executors ready, 2 wanted; orders-exec-3 of an earlier driver is waited for"),
+    ready="True",
+)
+row(
+    "stand_by",
+    "a standby that is ready is the next driver, and the former one is drained",
+    view(spec=ROLLED, status=STANDING, observed=beside(report=Report(number=1, phase="StandingBy"))),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then orders-driver-2 continues"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "stand_by",
+    "a standby that finds no room in its time is given up, and the driver works on meanwhile",
+    view(spec=ROLLED, status=late(STANDING), observed=beside(trouble=Trouble("Unschedulable", "0/3 nodes are available"))),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors; orders-driver-2 is given up"),
+    DeletePod("orders-driver-2", "driver-2"),
+    ready="True",
+)
+row(
+    "stand_by",
+    "a standby without its image is waited for, whatever its time: the driver works",
+    view(spec=ROLLED, status=late(STANDING), observed=beside(trouble=Trouble("ImagePullBackOff", "no such image"))),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors; orders-driver-2 gets ready to follow"),
+    ready="True",
+)
+row(
+    "stand_by",
+    "a driver that ended is followed by its standby, ready or not",
+    view(spec=ROLLED, status=replace(STANDING, driver=gone()), observed=Observed(drivers=(second(),))),
+    (Phase.STARTING, "StandbyFollows", "orders-driver-2 follows: it takes the lease when that is free"),
+)
+row(
     "redeploy",
     "a RESTART change names the next driver and drains the present one",
     view(spec=wanted(batch={"intervalSeconds": 9})),
@@ -272,6 +433,13 @@ row(
     "a restart that is asked for names the next driver, which honours it, and drains the present one",
     view(resource=replace(RESOURCE, restart="monday")),
     (Phase.STARTING, "RestartRequested", "orders-driver-1 finishes its work, then the next driver starts"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "redeploy",
+    "a change that moves the table restarts all the same: a standby would find a lease of its own there, and both would work",
+    view(spec=wanted(stream=MOVED_TABLE, rollout={"strategy": "Standby"})),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
@@ -370,6 +538,14 @@ row(
     ready="True",
 )
 row(
+    "autoscale",
+    "a driver that is behind and busy gets more executors",
+    view(spec=SCALED, status=MEASURED, observed=busy()),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    Retarget("orders-driver-1", "driver-1", 4),
+    ready="True",
+)
+row(
     "running",
     "a driver that holds every shard is ready",
     view(),
@@ -431,7 +607,10 @@ row(
     (
         Phase.STARTING,
         "ApiRefused",
-        "pods is forbidden. Fix what the API server names: grant the permission, raise the quota, free the name, or adjust the admission policy.",
+        (
+            "pods is forbidden. Grant the permission, raise the quota, free the name, or adjust the admission policy. "
+            "Run `kubectl sluice events orders` to see each answer."
+        ),
     ),
     health=STUCK,
 )
@@ -467,7 +646,7 @@ row(
     health=STUCK,
 )
 
-HUNG = "process stands at pipeline.py:17 in write"
+HUNG = "process is at pipeline.py:17 in write"
 LONG = Status(observed_generation=1, driver=attempt(), stream=StreamStatus(reported_at=NOW, open_batch=8, batch_at=seconds(-700)))
 CUT = Status(
     observed_generation=1,

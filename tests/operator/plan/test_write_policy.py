@@ -6,10 +6,24 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
-from plan.views import NOW, attempt, migration, seconds
+from plan.views import NOW, attempt, migration, seconds, view
 
+from sluice_operator.plan.live_read_policy import needs_live_read
 from sluice_operator.plan.write_policy import WriteContext, WriteTime, figures_interval, write_time
-from sluice_operator.state.status import Condition, DrainStatus, Leaving, Phase, RestartStatus, Status, StreamStatus
+from sluice_operator.state.actions import Plan
+from sluice_operator.state.status import (
+    Condition,
+    DeathsStatus,
+    DrainStatus,
+    Leaving,
+    MemberDeaths,
+    Phase,
+    PutOut,
+    RestartStatus,
+    Status,
+    StreamStatus,
+    VersionStatus,
+)
 
 READY = Condition(type="Ready", status="True", reason="Consuming", message="4 open shards", last_transition_time=NOW, observed_generation=1)
 OLD = Status(
@@ -21,6 +35,7 @@ OLD = Status(
     migration=migration(),
     stream=StreamStatus(number=9, reported_at=NOW),
 )
+OUT = PutOut(uid="u", name="views", deaths=3, since=NOW, spec_hash="51e7d92c08ab")
 LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
 ANNOUNCED = replace(
     OLD,
@@ -56,7 +71,12 @@ class Row:
 
 AT_ONCE, LATER, NEVER = WriteTime.NOW, WriteTime.LATER, WriteTime.NEVER
 FIGURES = replace(OLD, stream=StreamStatus(number=10, reported_at=seconds(5)))
+VERSIONS = replace(FIGURES, versions=(VersionStatus(first_batch=30, image="orders:1.5.0"),))
 UNSEEN = replace(OLD, driver=attempt(uid=None, started_at=None))
+LIMITED = replace(READY, type="ScalingLimited", reason="AtMaximum", message="2m00s behind, busy 100%")
+BEHIND = replace(OLD, conditions=(READY, LIMITED))
+FARTHER = replace(OLD, conditions=(READY, replace(LIMITED, message="3m00s behind, busy 100%")))
+OTHERWISE = replace(OLD, conditions=(READY, replace(LIMITED, reason="NoGain")))
 MESSAGE = replace(OLD, conditions=(replace(READY, message="3 open shards"),))
 URGENT = {
     "the phase": replace(OLD, phase=Phase.IDLE),
@@ -68,6 +88,8 @@ URGENT = {
     "the attempt": replace(OLD, driver=attempt(2)),
     "why the driver stops": replace(OLD, driver=attempt(stopping="Suspended")),
     "the try of the migration": replace(OLD, migration=migration(tries=2)),
+    "the members that are out of the pool": replace(OLD, deaths=DeathsStatus(pod="p", out=(OUT,))),
+    "the deaths that name a member": replace(OLD, deaths=DeathsStatus(pod="p", named=(MemberDeaths(uid="u", name="views", deaths=2),))),
 }
 TOLD = {"the phase", "the status of a condition", "a condition that was absent"}  # a report makes them come and go
 ROWS = [
@@ -86,9 +108,16 @@ ROWS = [
     Row("figures of one of 30 resources", FIGURES, AT_ONCE, age=10, resources=30),
     Row("figures of one of 300 resources", FIGURES, LATER, age=99, resources=300),
     Row("figures of one of 300 resources", FIGURES, AT_ONCE, age=100, resources=300),
+    Row("versions", VERSIONS, LATER, age=9),
+    Row("versions", VERSIONS, AT_ONCE, age=10),
+    Row("versions of one of 300 resources", VERSIONS, LATER, age=99, resources=300),
+    Row("versions, and an action", VERSIONS, LATER, age=3600, acting=True),
     Row("figures, and an action", FIGURES, LATER, age=3600, acting=True),
     Row("figures, and the plan goes on at once", FIGURES, AT_ONCE, wake=0),
     Row("figures, and the plan goes on later", FIGURES, LATER, wake=1),
+    Row("figures in a message of one of 300 resources", FARTHER, LATER, BEHIND, age=99, resources=300),
+    Row("figures in a message of one of 300 resources", FARTHER, AT_ONCE, BEHIND, age=100, resources=300),
+    Row("another reason of one of 300 resources", OTHERWISE, AT_ONCE, BEHIND, age=10, resources=300),
     Row("a message", MESSAGE, LATER, age=9),
     Row("a message of one of 300 resources", MESSAGE, AT_ONCE, age=10, resources=300),
     Row("a message, and an action", MESSAGE, AT_ONCE, acting=True),
@@ -120,3 +149,9 @@ def test_a_change_is_written_at_its_time(row: Row) -> None:
 def test_all_resources_together_write_figures_three_times_a_second(resources: int, expected: float) -> None:
     """Each of them every 10 s at most."""
     assert figures_interval(resources) == timedelta(seconds=expected)
+
+
+@pytest.mark.parametrize("new", [FIGURES, VERSIONS], ids=["figures", "versions"])
+def test_what_a_report_says_needs_no_live_read(new: Status) -> None:
+    """Nothing follows from it."""
+    assert not needs_live_read(view(status=OLD), Plan(status=new))

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sluice_operator.names import FINALIZER
-from sluice_operator.resource.changes import DesiredSpec, migration_hash
+from sluice_operator.resource.changes import DesiredSpec, migration_hash, position_hash
 from sluice_operator.resource.fields import parse
 from sluice_operator.state.objects import Job, Observed, Pod, Report, Resource
-from sluice_operator.state.status import DriverStatus, Exit, MigrationStatus, Status
+from sluice_operator.state.status import DriverStatus, Exit, MigrationStatus, PositionStatus, Status
 from sluice_operator.state.view import View
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -33,11 +33,14 @@ def wanted(**fields: Any) -> DesiredSpec:
 
 MIGRATING = wanted(migrateFrom={"table": "orders-kcl"})
 HASH = migration_hash("shop", "orders", MIGRATING) or ""
+MOVING = wanted(position={"id": "one", "to": {"timestamp": "2026-11-21T12:00:00Z"}})
+MOVE = position_hash("shop", "orders", MOVING) or ""
 
 
 def driver(**fields: Any) -> Pod:
     """The pod of attempt 1: it runs, and said just now that it holds all 4 shards with 2 executors."""
     pod = Pod(name="orders-driver-1", uid="driver-1", role="driver", attempt=1, owner=UID, phase="Running", target="2", started_at=seconds(-60))
+    pod = replace(pod, table_hash=wanted().table_hash)
     heard: dict[str, Any] = {"report": REPORT, "reported_at": NOW}
     return replace(pod, **heard | fields)
 
@@ -79,6 +82,12 @@ def migration(**fields: Any) -> MigrationStatus:
     return replace(status, **fields)
 
 
+def position(**fields: Any) -> PositionStatus:
+    """What the status says of try 1 of the move `one`."""
+    status = PositionStatus(id="one", hash=MOVE, spec_hash=MOVING.reset_job_hash, job=f"orders-reset-{MOVE}-1", tries=1, uid="job-1")
+    return replace(status, **fields)
+
+
 def view(
     *,
     spec: DesiredSpec | None = None,
@@ -91,4 +100,4 @@ def view(
     present = None if problem else spec or wanted()
     status = Status(observed_generation=1, driver=attempt()) if status is None else status
     observed = Observed(drivers=(driver(),), executors=EXECUTORS) if observed is None else observed
-    return View(resource=resource, wanted=present, problem=problem, status=status, observed=observed, now=NOW)
+    return View(resource=resource, asked=present, problem=problem, status=status, observed=observed, now=NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_cluster import SPEC
 
+from sluice_operator.generate import crd
+from sluice_operator.resource import wording
 from sluice_operator.resource.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
 from sluice_operator.resource.fields import ExecutorSpec, InvalidSpec, Spec, parse
 from sluice_operator.resource.quantities import quantity
@@ -18,6 +21,16 @@ from sluice_operator.resource.sizes import executor_settings
 Json = dict[str, Any]
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters.fifo"
+ELSEWHERE = "spec.stream: roleArn is of another partition than region; name a role of the partition of the stream"
+NOT_AWS = ["us-gov-west-1", "cn-north-1", "us-iso-east-1", "us-isob-east-1", "eu-isoe-west-1", "us-isof-south-1", "eusc-de-east-1"]
+ARN, ROLE = "arn:aws:kinesis:eu-west-1:444455556666:stream/orders", "arn:aws:iam::444455556666:role/readers/orders"
+
+
+def read_as(role: str, region: str) -> Json:
+    """A stream that is read as a role, by its name."""
+    return {"name": "orders", "region": region, "roleArn": role}
+
+
 ACCEPTED: list[Json] = [
     {},
     {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}},
@@ -31,6 +44,14 @@ ACCEPTED: list[Json] = [
     {"onError": {"attempts": 1, "isolate": False}},
     {"stream": {"name": "orders", "region": "eu-west-1", "probeShare": 1}},
     {"stream": {"name": "orders", "region": "eu-west-1", "probeShare": 0.6}},
+    {"stream": {"arn": ARN}},
+    {"stream": {"arn": ARN, "roleArn": ROLE}},
+    {"stream": {"arn": ARN, "roleArn": ROLE, "externalId": "shop:orders", "sessionName": "them"}},
+    {"stream": {"name": "orders", "region": "eu-west-1", "roleArn": ROLE}},
+    {"stream": read_as(ROLE.replace("aws", "aws-us-gov"), "us-gov-west-1")},
+    {"stream": read_as(ROLE.replace("aws", "aws-iso"), "us-iso-east-1")},
+    {"stream": {"arn": ARN, "roleArn": ROLE}, "onError": {"deadLetter": {"kinesis": "orders"}}},
+    {"stream": {"name": "orders", "region": "r", "roleArn": ROLE}, "onError": {"deadLetter": {"kinesis": "orders"}}},
     {"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Always", "imagePullSecrets": ["registry"]}, "executor": {"serviceAccountName": "idle"}},
     {"pipeline": {"entrypoint": "a:b", "env": [{"name": "SLUICE_LOG_LEVEL", "value": "debug"}], "envFrom": [{"secretRef": {"name": "lake"}}]}},
     {"checkpoints": {"table": None}, "migrateFrom": None},
@@ -45,20 +66,39 @@ REFUSED: list[tuple[Json, str]] = [
     ({"batch": {"maxSeconds": 29}}, "maxSeconds: must be 0 (no limit), or 30 or more"),
     ({"batch": {"maxSeconds": 0, "maxSecondsMoving": 60}}, "maxSecondsMoving: is for a batch that maxSeconds does not end"),
     ({"pipeline": {"entrypoint": "a:b", "img": "x"}}, "spec.pipeline.img: unknown field"),
-    ({"stream": {"name": "orders"}}, "spec.stream.region: required"),
-    ({"stream": {"name": "orders", "region": "r", "probeShare": 0}}, "spec.stream.probeShare: input should be greater than or equal to 0.05"),
-    ({"stream": {"name": "orders", "region": "r", "probeShare": 2}}, "spec.stream.probeShare: input should be less than or equal to 1"),
-    ({"stream": {"name": "orders", "region": "r", "probeShare": "1"}}, "spec.stream.probeShare: input should be a valid number"),
-    ({"drainTimeoutSeconds": "2m"}, "spec.drainTimeoutSeconds: input should be a valid integer"),
-    ({"drainTimeoutSeconds": 0}, "spec.drainTimeoutSeconds: input should be greater than or equal to 1"),
+    ({"stream": {"name": "orders"}}, "spec.stream: region: required; name and region are required, or arn instead"),
+    ({"stream": {}}, "spec.stream: name: required; name and region are required, or arn instead"),
+    ({"stream": {"arn": ARN, "region": "eu-west-1"}}, "spec.stream: arn holds name and region; give either arn, or name and region"),
+    ({"stream": {"arn": ARN, "externalId": "shop"}}, "spec.stream: externalId belongs to roleArn, and only to it"),
+    ({"stream": {"arn": ARN, "sessionName": "them"}}, "spec.stream: sessionName belongs to roleArn, and only to it"),
+    ({"stream": {"arn": "orders"}}, "spec.stream.arn: must be the ARN of a stream, such as arn:aws:kinesis:"),
+    ({"stream": {"arn": ARN + "\n"}}, "spec.stream.arn: must be the ARN of a stream"),
+    ({"stream": {"arn": ARN, "roleArn": ROLE.replace("aws", "aws-cn")}}, "spec.stream: roleArn is of another partition than arn"),
+    *(({"stream": read_as(ROLE, region)}, ELSEWHERE) for region in NOT_AWS),
+    ({"stream": read_as(ROLE.replace("aws", "aws-cn"), "eu-west-1")}, ELSEWHERE),
+    ({"stream": read_as(ROLE.replace("aws", "aws-iso-b"), "us-iso-east-1")}, ELSEWHERE),
+    ({"stream": {"arn": ARN.replace("eu-west-1", "cn-north-1"), "roleArn": ROLE}}, "spec.stream: roleArn is of another partition than region"),
+    ({"stream": {"arn": ARN, "roleArn": "reader"}}, "spec.stream.roleArn: must be the ARN of a role, such as arn:aws:iam::"),
+    ({"stream": {"arn": ARN, "roleArn": ROLE, "externalId": "a b"}}, "spec.stream.externalId: must be an external id"),
+    ({"stream": {"arn": ARN, "roleArn": ROLE, "externalId": "a"}}, "spec.stream.externalId: "),
+    ({"stream": {"arn": ARN, "roleArn": ROLE, "sessionName": "a/b"}}, "spec.stream.sessionName: must be the name of a session"),
+    ({"stream": {"arn": ARN}, "onError": {"deadLetter": {"kinesis": ARN}}}, "spec: onError.deadLetter.kinesis is the same as stream.arn"),
+    ({"stream": {"name": "orders", "region": "r", "probeShare": 0}}, "spec.stream.probeShare: must be greater than or equal to 0.05"),
+    ({"stream": {"name": "orders", "region": "r", "probeShare": 2}}, "spec.stream.probeShare: must be less than or equal to 1"),
+    ({"stream": {"name": "orders", "region": "r", "probeShare": "1"}}, "spec.stream.probeShare: must be a valid number"),
+    ({"drainTimeoutSeconds": "2m"}, "spec.drainTimeoutSeconds: must be a valid integer"),
+    ({"drainTimeoutSeconds": 0}, "spec.drainTimeoutSeconds: must be greater than or equal to 1"),
     ({"onError": {"attempts": 3}}, "spec.onError: deadLetter: required; it stores the records that are left out"),
-    ({"onError": {"deadLetter": {"path": "lake/letters"}}}, "spec.onError.deadLetter.path: string should match"),
+    ({"onError": {"deadLetter": {"path": "lake/letters"}}}, "spec.onError.deadLetter.path: must begin with s3a://, hdfs:// or file://"),
     ({"onError": {"deadLetter": {}}}, "spec.onError.deadLetter: must have exactly one of path, sqs and kinesis"),
     ({"onError": {"deadLetter": {"path": "s3a://lake/l", "sqs": QUEUE}}}, "spec.onError.deadLetter: must have exactly one of path, sqs and kinesis"),
-    ({"onError": {"deadLetter": {"sqs": "letters"}}}, "spec.onError.deadLetter.sqs: string should match"),
-    ({"onError": {"deadLetter": {"kinesis": "arn:aws:sqs:eu-west-1:123456789012:q"}}}, "spec.onError.deadLetter.kinesis: string should match"),
+    ({"onError": {"deadLetter": {"sqs": "letters"}}}, "spec.onError.deadLetter.sqs: must be the URL of a queue"),
+    (
+        {"onError": {"deadLetter": {"kinesis": "arn:aws:sqs:eu-west-1:123456789012:q"}}},
+        "spec.onError.deadLetter.kinesis: must be the name or the ARN of a stream",
+    ),
     ({"onError": {"deadLetter": {"kinesis": SPEC["stream"]["name"]}}}, "spec: onError.deadLetter.kinesis is the same as stream.name"),
-    ({"onError": {"isolate": False, "attempts": 0}}, "spec.onError.attempts: input should be greater than or equal to 1"),
+    ({"onError": {"isolate": False, "attempts": 0}}, "spec.onError.attempts: must be greater than or equal to 1"),
     ({"onError": {"isolate": False, "deadLetters": {}}}, "spec.onError.deadLetters: unknown field; did you mean deadLetter?"),
     ({"restart": {"backoffSeconds": 60, "maxBackoffSeconds": 30}}, "spec.restart: maxBackoffSeconds is shorter"),
     ({"start": {"position": "AT_TIMESTAMP"}}, "spec.start: timestamp belongs to position AT_TIMESTAMP"),
@@ -66,25 +106,25 @@ REFUSED: list[tuple[Json, str]] = [
     ({"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00"}}, "spec.start.timestamp: needs a time zone"),
     ({"until": {}}, "spec.until: must have exactly one of tip and timestamp"),
     ({"until": {"tip": True, "timestamp": "2026-01-31T00:00:00Z"}}, "spec.until: must have exactly one of tip and timestamp"),
-    ({"until": {"tip": False}}, "spec.until.tip: input should be True"),
+    ({"until": {"tip": False}}, "spec.until.tip: must be true; to have no end, remove until"),
     ({"until": {"timestamp": "2026-01-31T00:00:00"}}, "spec.until.timestamp: needs a time zone"),
     (
         {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}, "until": {"timestamp": "2026-01-31T01:00:00+01:00"}},
         "until.timestamp is not after start.timestamp",
     ),
-    ({"pipeline": {"entrypoint": "process"}}, "spec.pipeline.entrypoint: string should match"),
+    ({"pipeline": {"entrypoint": "process"}}, "spec.pipeline.entrypoint: must be module:function, such as orders.pipeline:process"),
     ({"sparkConf": {"spark.master": "local"}}, "spec.sparkConf: spark.master is set by the operator"),
     ({"sparkConf": {"spark.kubernetes.authenticate.driver.oauthToken": "x"}}, "would change the account of the pods"),
     ({"sparkConf": {"spark.kubernetes.container.image.pullPolicy": "Always"}}, "is set by a field: pipeline.imagePullPolicy"),
     ({"sparkConf": {"spark.kubernetes.container.image.pullSecrets": "a"}}, "is set by a field: pipeline.imagePullSecrets"),
     ({"sparkConf": {"spark.kubernetes.container.image": "a"}}, "is set by a field: pipeline.image"),
     ({"sparkConf": {"spark.kubernetes.authenticate.executor.serviceAccountName": "a"}}, "use serviceAccountName and executor.serviceAccountName"),
-    ({"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Sometimes"}}, "spec.pipeline.imagePullPolicy: input should be 'Always'"),
-    ({"pipeline": {"entrypoint": "a:b", "imagePullSecrets": [{"name": "a"}]}}, "spec.pipeline.imagePullSecrets.0: input should be a valid string"),
+    ({"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Sometimes"}}, "spec.pipeline.imagePullPolicy: must be 'Always'"),
+    ({"pipeline": {"entrypoint": "a:b", "imagePullSecrets": [{"name": "a"}]}}, "spec.pipeline.imagePullSecrets.0: must be a valid string"),
     ({"pipeline": {"entrypoint": "a:b", "env": [{"name": "SLUICE_POD_IP"}]}}, "spec.pipeline.env: SLUICE_POD_IP: names starting with SLUICE_"),
     ({"pipeline": {"entrypoint": "a:b", "env": [{"name": "A", "vlaue": "b"}]}}, "spec.pipeline.env.0.vlaue: unknown field; did you mean value?"),
     ({"pipeline": {"entrypoint": "a:b", "volumeMounts": [{"name": "a"}]}}, "spec.pipeline.volumeMounts.0.mountPath: required"),
-    ({"executor": {"serviceAccountName": "A"}}, "spec.executor.serviceAccountName: string should match"),
+    ({"executor": {"serviceAccountName": "A"}}, "spec.executor.serviceAccountName: must be a name of a-z"),
     ({"sparkConf": {"spark.speculation": "true"}}, "spec.sparkConf: spark.speculation runs a task twice"),
     ({"sparkConf": {"spark.executor.decommission.signal": "KILL"}}, "the protocol depends on it"),
     ({"sparkConf": {"hadoop.x": "1"}}, "names start with 'spark.'"),
@@ -120,6 +160,40 @@ def test_a_bad_manifest_is_refused_by_the_name_of_its_field(change: Json, told: 
     with pytest.raises(InvalidSpec) as caught:
         parse({**SPEC, **change})
     assert told in str(caught.value)
+
+
+def patterned(schema: Json, path: str = "") -> Iterator[str]:
+    """Fields whose text has to match a pattern; quantities have words of their own."""
+    if "pattern" in schema and "x-kubernetes-int-or-string" not in schema:
+        yield path
+    for name, each in schema.get("properties", {}).items():
+        yield from patterned(each, f"{path}.{name}".removeprefix("."))
+    yield from patterned(schema["items"], path) if "items" in schema else ()
+
+
+def test_no_message_is_a_regular_expression() -> None:
+    """Each field with a pattern has words for what it has to be, and no other field has."""
+    schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert set(patterned(schema)) == set(wording.FORMS)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"stream": {"name": "arn:aws:kinesis:eu-west-1:1:stream/a", "region": "r"}},
+            "spec.stream.name: must be the stream's name; its ARN goes into stream.arn",
+        ),
+        ({"stream": {"name": "a", "region": "EU"}}, "spec.stream.region: must be an AWS region, such as eu-west-1"),
+        ({"migrateFrom": {"table": "old", "places": ["7"]}}, "spec.migrateFrom.places.0: must be SHARD=trim-horizon, SHARD=END or SHARD=NUMBER"),
+        ({"pipeline": {"entrypoint": "a:b", "image": ""}}, "spec.pipeline.image: must have at least 1 character"),
+    ],
+)
+def test_a_message_is_all_that_is_said_of_its_field(change: Json, told: str) -> None:
+    """What it has to be."""
+    with pytest.raises(InvalidSpec) as caught:
+        parse({**SPEC, **change})
+    assert str(caught.value) == told
 
 
 def test_several_faults_are_all_named() -> None:
@@ -265,3 +339,15 @@ def test_heap_and_overhead_fill_the_executor_pod() -> None:
     assert settings["spark.executor.memory"] == "1229m"
     assert settings["spark.executor.memoryOverhead"] == "819m"
     assert settings["spark.kubernetes.executor.request.cores"] == "1"
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(19, False), (20, True), (3600, True)])
+def test_a_lease_that_a_pool_refuses_is_refused_by_its_field(seconds: int, taken: bool) -> None:  # noqa: FBT001 - pytest passes by name
+    """The driver of the pool would refuse the seat, attempt after attempt. Outside of a pool such a lease is taken."""
+    spec = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "a:b"}, "leaseDurationSeconds": seconds}
+    assert parse(spec).lease_duration_seconds == seconds
+    if taken:
+        assert parse(spec | {"pool": "small"}).pool == "small"
+        return
+    with pytest.raises(InvalidSpec, match=r"spec\.leaseDurationSeconds: must be 20 or more with pool.* remove spec\.pool"):
+        parse(spec | {"pool": "small"})

@@ -39,7 +39,8 @@ def test_a_loop_goes_on_however_often_its_reconciles_fail(monkeypatch: pytest.Mo
     async def scene() -> None:
         loops = Loops(context())
         loops.wake(KEY)
-        await asyncio.wait_for(asyncio.gather(*loops._tasks.values()), 60)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*loops._tasks.values())
         await loops.stop()
 
     monkeypatch.setattr(loops_module, "reconcile", failing)

@@ -37,6 +37,20 @@ def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | 
     assert world.status["phase"] == "Running"
 
 
+@pytest.mark.parametrize(("alone", "lists"), [(True, ["Job", "Pod"]), (False, ["Job", "Pod", "Pod"])])
+def test_executors_without_our_label_are_listed_if_the_driver_has_more_than_were_listed(alone: bool, lists: list[str]) -> None:  # noqa: FBT001 - pytest passes names
+    """Once more, by Spark's label. A driver that does its tasks itself reports one, and has no pod for it."""
+    world = started({**SPEC, "replicas": 1, "executor": {"inDriver": alone}})
+    for pod in world.executors():
+        world.memory.edit(pod, {"metadata": {"labels": {"sluice.dev/consumer": None}}})
+    world.run(5)
+    (driver,) = world.drivers()
+    world.context.cache.see("Pod", driver, world.now, gone=True)
+    world.faults.done.clear()
+    reconcile(world.context, KEY, world.now)
+    assert world.listed == lists
+
+
 def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
     """Its silence would be news. While it starts, or drains, time may bring something else."""
     world = started()

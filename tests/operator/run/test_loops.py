@@ -23,7 +23,7 @@ from sluice_operator.untrusted import oversize
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
-from loop_cases import context, sink, tell, until
+from loop_cases import a_while, context, passes, sink, tell, until
 
 
 def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
@@ -196,6 +196,26 @@ def test_loops_that_were_stopped_begin_nothing_more() -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("steps", range(5))
+def test_a_loop_that_is_ended_in_the_moment_in_which_it_is_woken_ends(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many steps of the event loop lie between the event and the end. A loop that swallowed its cancellation would be waited for for ever."""
+    seen = passes(monkeypatch, [], figures=60)
+
+    async def scene() -> None:
+        loops = Loops(context())
+        loops.wake(KEY)
+        await until(lambda: loops._figures)
+        await a_while()
+        loops.wake(KEY)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await asyncio.wait([ending := asyncio.create_task(loops.stop())], timeout=2)
+        assert ending.done()
+
+    asyncio.run(scene())
+    assert seen
+
+
 def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only who knows that nothing of his acts may hand over."""
     monkeypatch.setattr(loops_module, "LAST_RECONCILE", 0.05)
@@ -233,3 +253,20 @@ def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
     pauses: Any = settings.networking.error_backoffs
     assert list(itertools.islice(iter(pauses), 1000))[-1] == 30.0
     assert len(list(itertools.islice(iter(pauses), 1000))) == 1000
+
+
+def test_an_executor_that_ran_out_of_memory_is_counted_where_its_pod_is_seen() -> None:
+    """By the label of its consumer; a driver's pod is counted when it ends (`sluice_restarts_total`)."""
+
+    async def scene() -> float | None:
+        place = context()
+        events = sink(place, Loops(place))
+        ended = {"containerStatuses": [{"name": "executor", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}
+        for role in ("executor", "driver"):
+            labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": role}
+            meta = {"namespace": KEY.namespace, "name": role, "uid": role, "resourceVersion": "1", "labels": labels}
+            events.see("Pod", WatchEvent({"metadata": meta, "status": ended}))
+        of = {"namespace": KEY.namespace, "name": KEY.name}
+        return events.metrics.registry.get_sample_value("sluice_executors_out_of_memory_total", of)
+
+    assert asyncio.run(scene()) == 1

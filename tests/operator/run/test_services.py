@@ -18,6 +18,7 @@ from sluice_operator.observe.cache import Cache
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.handlers import cleaner
 from sluice_operator.run.loops import Loops
+from sluice_operator.run.pool_events import BothLoops
 from sluice_operator.run.services import LeaderService
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings, read
@@ -159,6 +160,17 @@ def test_events_that_wait_are_written_while_the_process_still_leads(monkeypatch:
     monkeypatch.setattr(main_module, "registry", made.extend)
     assembled(Settings())
     assert [type(service) for service in made[-2:]] == [LeaderService, EventWriter]
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_reconciles_of_pools_are_counted_with_those_of_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool whose reconciles fail or wait is seen in the same series."""
+    made: list[BackgroundService] = []
+    monkeypatch.setattr(main_module, "registry", made.extend)
+    assembled(Settings())
+    (leader,) = (service for service in made if isinstance(service, LeaderService))
+    assert isinstance(leader._loops, BothLoops)
+    assert leader._loops.pools._metrics is leader._loops.consumers._metrics
 
 
 def test_settings_come_from_the_environment() -> None:

@@ -103,6 +103,7 @@ def test_the_younger_of_two_with_one_table_is_refused_and_the_other_namespace_is
         {"checkpoints": {"table": "another"}},
         {"checkpoints": {}},
         {"stream": {**SPEC["stream"], "region": "eu-west-2"}},
+        {"stream": {"arn": "arn:aws:kinesis:eu-west-2:444455556666:stream/orders"}},
         {"stream": {**SPEC["stream"], "dynamodbEndpoint": "http://elsewhere:8000"}},
     ],
 )
@@ -111,6 +112,12 @@ def test_another_table_or_region_or_endpoint_is_another_table(other: Json) -> No
     scene = Scene(**other)
     assert [scene.passes(key)["status"] for key in (OLD, NEW)] == ["True", "True"]
     assert scene.pods(NEW) == ["copy-driver-1"]
+
+
+def test_a_table_is_in_the_region_of_the_streams_arn() -> None:
+    """And in the account of the pods, whatever account the stream is in."""
+    scene = Scene(stream={"arn": f"arn:aws:kinesis:{SPEC['stream']['region']}:444455556666:stream/orders"})
+    assert [scene.passes(key)["status"] for key in (OLD, NEW)] == ["True", "False"]
 
 
 def test_the_other_is_named_in_its_own_namespace() -> None:

@@ -20,9 +20,9 @@ from sluice_operator.resource.fields import MAX_BYTES, InvalidSpec
 from sluice_operator.resource.fields import parse as accepted
 from sluice_operator.state.objects import Observed
 from sluice_operator.state.serialization import dump_status, load_status
-from sluice_operator.state.status import Exit, Status
+from sluice_operator.state.status import Exit, Phase, Status
 from sluice_operator.untrusted.bounds import DEPTH
-from sluice_operator.untrusted.values import moment
+from sluice_operator.untrusted.values import Unreadable, moment
 
 Json = dict[str, Any]
 META: Json = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7", "generation": 3, "finalizers": ["sluice.dev/operator"]}
@@ -111,3 +111,37 @@ def test_a_spec_that_is_refused_is_not_kept() -> None:
         accepted(with_args(deep(DEPTH)))
     assert not comes_back(with_args(deep(DEPTH)))
     assert comes_back(SPEC)
+
+
+@pytest.mark.parametrize(("phase", "read"), [("Running", Phase.RUNNING), ("Resetting", Phase.PENDING), (None, Phase.PENDING)])
+def test_a_phase_of_a_later_operator_counts_as_pending(phase: str | None, read: Phase) -> None:
+    """After a rollback the resource goes on: nothing depends on its phase."""
+    assert load_status({"phase": phase} if phase else {}).phase is read
+
+
+def test_a_standby_in_a_state_of_a_later_operator_counts_as_none() -> None:
+    """After a rollback of the operator the rest is read, and the next driver still gets a higher number."""
+    standby = {"attempt": 7, "pod": "orders-driver-7", "specHash": "0123456789ab", "since": "2026-11-27T12:00:00Z"}
+    assert load_status({"standby": standby | {"state": "Starting"}, "attempts": 7}).standby is not None
+    found = load_status({"standby": standby | {"state": "Watching"}, "attempts": 7, "driver": {"attempt": 6}})
+    assert (found.standby, found.attempts, found.driver.attempt) == (None, 7, 6)
+    with pytest.raises(Unreadable, match=r"status\.standby\.state"):
+        load_status({"standby": standby | {"state": "no state"}})
+
+
+def test_a_trial_in_a_state_of_a_later_operator_counts_as_none() -> None:
+    """After a rollback of the operator its version is tried once more, and the proven one is still known."""
+    trial = {"hash": "0123456789ab", "since": "2026-11-27T12:00:00Z"}
+    proven = {"hash": "ba9876543210", "since": "2026-11-26T12:00:00Z"}
+    assert load_status({"trial": trial | {"state": "Forward"}}).trial is not None
+    found = load_status({"trial": trial | {"state": "Comparing"}, "proven": proven})
+    assert found.trial is None
+    assert found.proven is not None
+    with pytest.raises(Unreadable, match=r"status\.trial\.state"):
+        load_status({"trial": trial | {"state": "no state"}})
+
+
+def test_what_is_no_word_is_no_phase_of_any_operator() -> None:
+    """Somebody else wrote it."""
+    with pytest.raises(Unreadable, match=r"status\.phase"):
+        load_status({"phase": "no phase"})

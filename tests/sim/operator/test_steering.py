@@ -9,23 +9,34 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from kstatus import CURRENT, kstatus
 from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
 from steering.mutant import MUTANTS, Chapter, OperatorMutant, do
 from steering.mutant_cache import never_lost
 from steering.mutant_ending import restarted
+from steering.mutant_failover import always_followed
 from steering.mutant_health import no_deadline
+from steering.mutant_moving import no_move
+from steering.mutant_rolling import not_awaited
+from steering.mutant_scaling import no_cap
 from steering.mutant_stranger import labels_are_believed
+from steering.mutant_trials import by_its_start
 
 from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_operator.names import camel
 
 assert no_deadline  # entered into the list by its import
+assert always_followed
+assert by_its_start
 assert labels_are_believed
 assert never_lost
 assert restarted
+assert no_move
+assert not_awaited
+assert no_cap
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "40"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
     max_examples=EXAMPLES,
@@ -117,6 +128,37 @@ def test_a_driver_is_the_resources_whatever_its_labels_say(label: str, value: st
         operating.wait(seconds=120)
         assert operating.world.status["driver"]["attempt"] == 1
         assert operating.world.condition("Ready")["status"] == "True"
+    operating.teardown()
+
+
+CONSUMER, MANAGED = "sluice.dev/consumer", "app.kubernetes.io/managed-by"
+
+
+@pytest.mark.parametrize(("label", "value"), [(CONSUMER, None), (CONSUMER, "payments"), (MANAGED, None), ("spark-app-selector", None)])
+@pytest.mark.parametrize("then", ["go on", *(pytest.param(each, marks=pytest.mark.slow) for each in ("are lost", "are one fewer", "are one more"))])
+def test_executors_are_the_drivers_whatever_their_labels_say(label: str, value: str | None, then: str) -> None:
+    """Found by fresh seeds: they worked, were counted as none, and "2 executors ready, 2 wanted" was Stalled for ever."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=60)
+    operating.unlabel(kind="executor", label=label, value=value, seconds=200)
+    world, number = operating.world, {"are one fewer": 1, "are one more": 3}.get(then, 2)
+    if then == "are lost":
+        operating.pod_ends(how="evict", role="executor", seconds=1)
+    operating.scale(replicas=number, seconds=200)
+    assert (len(world.executors()), world.status["replicas"]) == (number, number)
+    assert kstatus(world.must()) == CURRENT
+    operating.teardown()
+
+
+def test_executors_that_no_label_names_work_and_are_not_counted() -> None:
+    """Without Spark's label nothing finds them. Their driver says that they work, and is believed; the count says what is found."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=60)
+    for label in ("sluice.dev/consumer", "spark-app-selector"):
+        operating.unlabel(kind="executor", label=label, seconds=1)
+    operating.wait(400)
+    assert operating.world.status["replicas"] == 0
+    assert kstatus(operating.world.must()) == CURRENT
     operating.teardown()
 
 
@@ -246,6 +288,33 @@ def test_a_driver_without_label_whose_resource_is_gone_is_nobodys(node: str) -> 
     operating.teardown()
 
 
+@pytest.mark.parametrize("kind", ["migration", "move"])
+@pytest.mark.parametrize("source", ["ok", "bad", "active"])
+def test_the_first_job_of_a_resource_waits_for_the_pod_of_an_earlier_one(kind: str, source: str) -> None:
+    """Found by random schedules: that pod had lost its label, and its Job was gone with its resource. Two migrated at once."""
+    operating = Operating()
+    operating.begin(migrating=kind == "migration", leaders=1, source=source, run=0)
+    if kind == "move":
+        operating.wait(seconds=30)
+        operating.moves("one", "latest", 1)
+    assert operating.world.run(60, until=lambda: bool(operating.world.pods("migration")))
+    operating.unlabel(kind="migration", value="executor", seconds=1)
+    operating.orphan_by_hand(seconds=3)
+    operating.teardown()
+
+
+def test_an_executor_of_a_driver_that_is_nobodys_is_overdue_as_any_other() -> None:
+    """Found by random schedules: it has our label and an owner, so it is waited for. The observer had held it for nobody's, as its driver is."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=30)
+    operating.lose_node(how="cut", node="a", seconds=1)
+    operating.orphan(seconds=1)
+    operating.orphan_by_hand(seconds=150)
+    assert operating.world.condition("Stalled")["reason"] == "DriverOverdue"
+    assert operating.world.condition("Stalled")["message"].startswith("orders-1-exec-1 should have stopped")
+    operating.teardown()
+
+
 def test_a_driver_that_a_finalizer_holds_is_let_go_in_the_end_whoever_it_is() -> None:
     """Found by 300 random examples: nobody's, without label and owner, it kept its name from the next resource's driver."""
     operating = Operating()
@@ -318,6 +387,9 @@ def test_the_simulated_driver_reports_as_a_driver_does() -> None:
 
     operating.world.ledger.hears = hears  # type: ignore[method-assign]
     operating.driver_ends(code=137, times=1, seconds=40)  # the next one waits out its lease
+    operating.wait(seconds=40)
+    operating.rolls({"strategy": "Standby"}, "ok")
+    operating.edit(edit="batch 9", seconds=60)
     for replicas in (2, 1, 0):
         operating.scale(replicas=replicas, seconds=60)
     fields = {camel(field.name) for field in dataclasses.fields(DriverReport)}
@@ -335,7 +407,7 @@ def test_two_drivers_that_run_are_seen_whatever_their_labels_say(label: str) -> 
     operating.world.memory.create({**driver, "metadata": {**driver["metadata"], "name": "orders-driver-2", "uid": None}})
     operating.world.ledger.register.meet()
     operating.unlabel(kind="Pod", label=label, seconds=0)
-    with pytest.raises(Broken, match=r"^one_driver: two of one consumer run"):
+    with pytest.raises(Broken, match=r"^two_drivers_at_most: two of one consumer run"):
         operating.wait(seconds=10)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from simulation.handover import CLUSTER, OWNER
@@ -16,12 +16,14 @@ from simulation.turnstile import Process, Waiting
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
+from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import SHARD_PREFIX, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
-from sluice_consumer.batches import planner, retention
+from sluice_checkpoints.protocol.versions import SpecName
+from sluice_consumer.batches import planner, retention, versions
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldLimits, FoldPorts
@@ -30,7 +32,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig,
 from sluice_consumer.poison.exclusions import ExclusionPorts
 from sluice_consumer.poison.isolator import IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
-from sluice_consumer.process import supervisor
+from sluice_consumer.process import standby, supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
@@ -55,6 +57,8 @@ class Orders:
         start: where a new consumer begins; migrate: it begins where another system stopped.
         accept: the batch whose loss a person accepts.
         owner, clusters: whose driver it is; "" is nobody's.
+        spec: the hash of its spec.
+        standby: it stands by until the lease is released or has expired.
         older: it is of a version that knows no folded shards. late: though it is, it may be given a listing that still has expired shards.
     """
 
@@ -67,12 +71,14 @@ class Orders:
     clusters: tuple[str, ...] = CLUSTER
     older: bool = False
     late: bool = False
+    spec: str = "a"
+    standby: bool = False
 
 
 class OlderStore(CheckpointStore):
     """The store of a version that knows no folded shards: it passes over rows of kinds that it does not know."""
 
-    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None) -> None:
+    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None, _facts: object = None) -> None:
         """See `CheckpointStore`."""
         super().commit(epoch, batch, letters)
 
@@ -167,6 +173,7 @@ class SimulatedEpoch:
     Attributes:
         host: the supervisor; driver: its child, once the lease is taken.
         frozen_at: since when the whole pod stands still, or None.
+        standing: it waits for a lease that another one may hold: it reads the consumer row and nothing else, and writes nothing.
         cut: the supervisor cannot reach the table.
     """
 
@@ -181,7 +188,7 @@ class SimulatedEpoch:
         self.taken: TakenLease | None = None
         self.consumer: Consumer | None = None
         self.loop: Loop | None = None
-        self.draining = self.audit = self.cut = False
+        self.draining = self.audit = self.cut = self.standing = False
         self.idle = 0
         self.frozen_at: float | None = None
         rates = world.habits.rates
@@ -213,7 +220,7 @@ class SimulatedEpoch:
         store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
         supervisor.prepare(self._config(), store, Catalog(host, self.world.stream))
         claim = LeaseRequest(round(orders.lease * 1000), host.name, "", force=orders.force, owner=Owner(orders.owner, orders.clusters))
-        taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
+        taken = self._takes(store, claim, Watcher(clock=clock, sleep=self.sleep))
         heart = Heartbeats(
             lambda promise: store.beat(taken.epoch, promise),
             orders.lease,
@@ -230,6 +237,17 @@ class SimulatedEpoch:
         elif not self.driver.killed:
             code = (0 if self.engine and self.engine.quiet() else UNCLEAN) if self.driver.error is None else 1
             Supervisor(self._config(), store, store)._ended(code, heart, taken.epoch)
+
+    def _takes(self, store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> TakenLease:
+        """Takes the lease as its supervisor does; one that stands by makes the checks of its start again."""
+        if not self.orders.standby:
+            return take_over(store, claim, watcher)
+        config, catalog = self._config(), Catalog(self.host, self.world.stream)
+        self.standing = True
+        taken = lease.stand_by(store, lambda: claim, replace(watcher, look_seconds=lease.LOOK_SECONDS))
+        self.standing = False
+        standby.confirm(Supervisor(config, store, store), taken, lambda: supervisor.prepare(config, store, catalog))
+        return taken
 
     def _left(self, heart: Heartbeats, end: LeaseRelease) -> None:
         """What the session does that a run has left: it releases the lease as soon as it may, for two leases at most."""
@@ -262,6 +280,8 @@ class SimulatedEpoch:
         self.world.ledger.reported.update(consumer.notes)
         source = Source(driver, self.world.source(consumer.identify()))
         retention.settle(consumer, self.world.kinesis(), source, self.orders.accept)
+        if not self.orders.older:
+            versions.begin(consumer, SpecName(self.orders.spec), 0)
         self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)

@@ -11,8 +11,11 @@ from simulation import (  # noqa: F401 - they enter themselves
     mutant_owners,
     mutant_poison,
     mutant_processes,
+    mutant_resets,
     mutant_shards,
     mutant_side_by_side,
+    mutant_standby,
+    mutant_versions,
     stories,
     stories_aggregates,
     stories_beginnings,
@@ -22,7 +25,10 @@ from simulation import (  # noqa: F401 - they enter themselves
     stories_owners,
     stories_poison,
     stories_processes,
+    stories_resets,
     stories_side_by_side,
+    stories_standby,
+    stories_versions,
 )
 from simulation.mutant import MUTANTS, ProtocolMutant
 from simulation.story import STORIES

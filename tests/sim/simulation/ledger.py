@@ -17,6 +17,7 @@ INVARIANTS = (
     "no_record_twice_in_an_idempotent_sink",
     "order_within_shard",
     "silent_before_next",
+    "standby_is_silent",
     "positions_only_grow",
     "batch_content_is_fixed",
     "nothing_deleted",
@@ -97,6 +98,22 @@ class Ledger(Rows):
         shards = {key.removeprefix("shard/"): row for key, row in self.rows.items() if key.startswith("shard/")}
         self._noted.update(f"{shard}: {row['note']}" for shard, row in shards.items() if row["batch"] == number and "note" in row)
 
+    def _reset_is_done(self) -> None:
+        """Where records of a parent come again, so does all that came after them."""
+        have, missing = self._have(), self.missing()
+        for shard, parents in self.stream.parents.items():
+            kept = [r.name for r in self.stream.log[self.created, shard] if r.name in have and not self.stream.expired(self.created, r)]
+            again = [name for parent in parents for name in missing.get(parent, ()) if name in self.moves.returned]
+            if kept and again:
+                self.breaks("order_within_shard", f"{kept} of {shard} stay delivered, and {again} of its parents come again")
+
+    def _given_up(self, consumer: str, number: int) -> None:
+        self.waived.add((consumer, number))
+
+    def _comes_again(self, shard: str, names: set[str]) -> None:
+        self.read_before -= names
+        self.owed[shard] = sorted({*self.owed.get(shard, ()), *names}, key=int)
+
     def idles(self) -> None:
         """A driver says that it is idle, and so at the tip of every shard."""
         behind = {key: row["behind"] for key, row in self.rows.items() if key.startswith("shard/") and row["end"]["at"] != "END" and row["behind"]}
@@ -135,7 +152,11 @@ class Ledger(Rows):
         self.sink.batches[pair] = content
 
     def _have(self) -> set[str]:
-        return set().union(*self.let_go.values()) | {name for shards in self.sink.batches.values() for names in shards.values() for name in names}
+        """What was dealt with, and has not been moved back over since."""
+        let_go = ((number, name) for (_, number), names in self.let_go.items() for name in names)
+        kept = ((number, name) for (_, number), shards in self.sink.batches.items() for names in shards.values() for name in names)
+        returned = self.moves.returned
+        return {name for number, name in (*let_go, *kept) if number > returned.get(name, 0)}
 
     def _in_order(self, shard: str, names: tuple[str, ...], have: set[str]) -> None:
         before = [name for name in self.owed.get(shard, ()) if name in have]
@@ -143,15 +164,24 @@ class Ledger(Rows):
         numbers = [*([max(map(int, before))] if before else []), *map(int, kept)]
         if numbers != sorted(numbers):
             self.breaks("order_within_shard", f"{shard}: {numbers}")
-        for parent in self.stream.parents.get(shard, ()) if names else ():
-            if missing := [name for name in self.missing().get(parent, ()) if name not in have]:
-                self.breaks("order_within_shard", f"records of {shard} before {missing} of its parent {parent}")
+        for ancestor in self._ancestors(shard) if names else ():
+            if missing := [name for name in self.missing().get(ancestor, ()) if name not in have]:
+                self.breaks("order_within_shard", f"records of {shard} before {missing} of {ancestor}, which it follows")
+
+    def _ancestors(self, shard: str) -> set[str]:
+        """All generations: a shard in between may be passed over."""
+        left, found = [shard], set[str]()
+        while left:
+            new = set(self.stream.parents.get(left.pop(), ())) - found
+            found |= new
+            left += new
+        return found
 
     def missing(self) -> dict[str, list[str]]:
         """What is owed, by shard: not in the sink, no final letter, not told as lost.
 
         Of a shard that expired before any epoch listed it nobody can tell.
         """
-        done = self._have() | self.told | (self.excluded & self.letters)
+        done = self._have() | self.told | self.moves.passed_over | ((self.excluded & self.letters) - self.moves.again)
         known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.folded or shard in self.stream.shards)
         return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}

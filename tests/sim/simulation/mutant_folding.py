@@ -104,7 +104,7 @@ def counts_numbers_without_shards(patch: Patch) -> None:
     """A query of Structured Streaming is refused though it missed nothing."""
     real = CheckpointStore.commit
 
-    def commit(self: CheckpointStore, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None) -> None:
+    def commit(self: CheckpointStore, epoch: Epoch, batch: int, letters: Sequence[str] = (), *_told: object) -> None:
         real(self, epoch, batch, letters, batch)
 
     patch.setattr(CheckpointStore, "commit", commit)

@@ -204,7 +204,7 @@ def search_leaves_out(patch: Patch) -> None:
 @mutant(
     "only shards of the open batch are fenced",
     "Idle shards: the fence is on every row",
-    hunted=True,
+    rare=True,
     stories="a_bind_after_the_take_over",
     rules="succeed",
     processes=(habits.READ,),

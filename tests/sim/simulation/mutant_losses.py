@@ -9,6 +9,7 @@ from typing import Any
 from simulation import habits
 from simulation.mutant import Patch, mutant, write_without
 
+from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.retention import Loss
@@ -178,6 +179,52 @@ def children_without_age(patch: Patch) -> None:
     """Their first day passes unseen."""
     patch.setattr(planner, "earliest_arrival_millis", lambda _: 0)
     patch.setattr(bind, "earliest_arrival_millis", lambda _: 0)
+
+
+@mutant(
+    "a shard that ended was open when it was last read",
+    "Ages: after records a closed shard has yet to say its end",
+    stories="a_day_between_a_parent_that_was_read_late_and_its_children a_day_between_a_parent_whose_end_nobody_read_and_its_children",
+)
+def open_when_it_was_read(patch: Patch) -> None:
+    """Its children's first hours pass unseen: as long as it had been closed."""
+    patch.setattr(reader.ShardReader, "_open_at", lambda _self, place: max(place.read_to, place.earliest_arrival_millis))
+
+
+@mutant(
+    "a record that has expired says nothing of when its shard was open",
+    "Ages: its last record may have expired since",
+    stories="a_day_between_a_parent_whose_end_nobody_read_and_its_children",
+)
+def expired_records_say_nothing(patch: Patch) -> None:
+    """What the row says is believed then."""
+    real = reader.ShardReader._arrival
+
+    def arrival(self: Any, shard_id: str, sequence: str) -> int:
+        held = self._client.stream.shards.get(shard_id)
+        return real(self, shard_id, sequence) if held and int(sequence) > held.trimmed else 2**60
+
+    patch.setattr(reader.ShardReader, "_arrival", arrival)
+
+
+@mutant(
+    "a child's row says once and for all how old it is",
+    "Ages: its parents' rows count, too",
+    stories="children_whose_rows_were_made_when_their_parent_was_far_behind",
+)
+def ages_of_rows(patch: Patch) -> None:
+    """A consumer that catches up suspects a loss in every child."""
+    patch.setattr(ShardRow, "unread", property(lambda row: row.end == TRIM_HORIZON and not row.read_to))
+
+
+@mutant(
+    "a retention that was raised does not wait for parents of children that have not begun",
+    "Retention: how old a child may be is known once its parents were read to their ends",
+    stories="a_retention_that_is_raised_while_a_parent_has_yet_to_say_its_end",
+)
+def parents_do_not_hold_it(patch: Patch) -> None:
+    """The parent's row says when it was read, and that is later than the children's first records."""
+    patch.setattr(planner, "unread_since", lambda view, millis: any(0 < planner._unread_from(view, row) <= millis for row in view.opened))
 
 
 @mutant(

@@ -34,14 +34,15 @@ def label(write: Write) -> str:
     if isinstance(write, Put):
         return f"put {write.key}"
     names = {path[0] for path in write.put} | set(write.add)
-    known = {"committed": "commit", "token": "take", "counter": "beat", "batch": "bind", "readers": "register", "generation": "fence"}
+    known = {"joins": "move", "lastReset": "done", "committed": "commit", "token": "take", "counter": "beat"}
+    known |= {"batch": "bind", "readers": "register", "generation": "fence"}
     if "note" in names and "batch" not in names:
         return f"forfeit {write.key}"
     if ("letters",) in {*write.put, *write.remove} and "committed" not in names:
         return f"named {write.key}"
     if ("excluded",) in write.put:
         return f"exclude {write.key}"
-    if "end" in names and "batch" not in names:
+    if "end" in names and names.isdisjoint({"batch", "joins"}):
         return f"shorten {write.key}"
     step = next((step for name, step in known.items() if name in names), "set")
     return f"{'close' if step == 'bind' and write.put.get(('readers',)) == {} else step} {write.key}"

@@ -9,14 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from simulation.moves import Moves
 from simulation.stream import Stream, UserRecord
+from simulation.versions import Versions
 
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.memory.stream import DAY_MILLIS
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_consumer.shards.ranges import FetchRequest
 
 Row = Mapping[str, Any]
+HOUR_MILLIS = 3_600_000
 FIXED = ("start", "end", "first", "records", "children")
 
 
@@ -38,7 +42,8 @@ class Content:
 class Writer:
     """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over.
 
-    `older`: its version knows no folded shards. `paused`: a task that stood still for longer than the claim of silence bears.
+    `spec`: the hash of a driver's spec. `older`: its version knows no folded shards. `paused`: a task that stood still for longer than the claim of
+    silence bears.
     """
 
     owner: str = ""
@@ -46,6 +51,7 @@ class Writer:
     hands_over: bool = False
     older: bool = False
     paused: bool = False
+    spec: str = ""
 
 
 class Rows:
@@ -61,6 +67,7 @@ class Rows:
         told: names of the records that retention took, and of which a row says so.
         poison: names of those that `process` cannot deal with. letters: of those with a final letter. excluded: of those that a row takes out.
         pending: letters that are not final, by the name of their text.
+        moves: what resets did to what is owed.
         folded: shards that a row says are over, their own rows may be gone. reported: the possible losses that some epoch has reported.
     """
 
@@ -79,10 +86,16 @@ class Rows:
         self.excluded: set[str] = set()
         self.folded: set[str] = set()
         self.reported: set[str] = set()
+        self.versions = Versions(lambda how: self.breaks("what_it_says_is_true", how))
+        self.moves = Moves(stream)
+        self._aged: set[str] = set()  # shards that a reset moved while their parents' records show how old they are
         self._filled = 0  # the last committed batch that contained shards
         self._looked_at: set[str] = set()
         self._at_tip: dict[str, int] = {}  # the epoch whose last range found nothing and came to the tip
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
+        self._last_arrival: dict[str, int] = {}  # of the last record that was bound
+        self._tip_at: dict[str, int] = {}  # an hour before the last range, if it came to the tip and found nothing: the shard was open
+        self._read_at: dict[str, int] = {}  # up to when a shard was read for certain
 
     def breaks(self, invariant: str, how: str) -> None:
         """Writes a violation down."""
@@ -113,10 +126,12 @@ class Rows:
                 self._consumer(row, former or {})
             elif key.startswith("shard/") and "consumer" in self.rows:  # before that they are a migrator's, and nobody's place
                 self._shard(key.removeprefix("shard/"), row, former)
-            elif key.startswith(("bootstrap/", "ended/")) and former is not None and former != row:
+            elif key.startswith(("bootstrap/", "ended/", "reset/")) and former is not None and former != row:
                 self.breaks("nothing_deleted", f"{key} was written over")
             elif key.startswith("ended/"):
                 self._folds(row)
+            elif key == "versions":
+                self.versions.begins(row, self.rows)
             elif key == "migration" and former is not None and former["state"] == "COMPLETE" and former != row:
                 self.breaks("one_beginning", f"a complete migration was written over: {former} -> {row}")
         self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
@@ -161,15 +176,42 @@ class Rows:
         if former.get("consumerId", row["consumerId"]) != row["consumerId"]:
             self.breaks("nothing_deleted", "the consumer's id changed")
         self._owned(row, former)
+        if row.get("token") != former.get("token") and row["generation"] <= former.get("generation", -1):
+            self.breaks("positions_only_grow", f"two epochs have generation {row['generation']}")
         for name in ("generation", "committed"):
             if row[name] < former.get(name, 0):
                 self.breaks("positions_only_grow", f"{name} {former[name]} -> {row[name]}")
+        self._resets(row, former)
         for number in range(former.get("committed", 0) + 1, row["committed"] + 1):
             if any(shard["batch"] == number for key, shard in self.rows.items() if key.startswith("shard/")):
                 self._filled = number
+            self.versions.committed(number, self.writer.spec, self.rows)
             self._committed(row["consumerId"], number)
         if row["committed"] and row.get("filledAt") == row["committed"] and row["filled"] != self._filled:
             self.breaks("what_it_says_is_true", f"batch {self._filled} was the last with shards, and the consumer row says {row['filled']}")
+
+    def _resets(self, row: Row, former: Row) -> None:
+        """A plan is named once, and is carried out when it is done."""
+        began, ended = row.get("reset"), former.get("reset")
+        if began and began != ended and row["committed"] > former["committed"]:
+            self._given_up(row["consumerId"], row["committed"])
+        if ended and began != ended:
+            left = [shard for shard, move in self.moves.planned({**self.rows, "consumer": former}).items() if self._is_not_at(shard, move["to"])]
+            if left:
+                self.breaks("positions_only_grow", f"the reset {ended} is done, and {left} were not moved")
+            self._reset_is_done()
+            self.versions.reset(self.rows)
+        if ended and row["committed"] > former["committed"]:
+            self.breaks("positions_only_grow", f"batch {row['committed']} was committed while the reset {ended} was under way")
+
+    def _is_not_at(self, shard: str, position: Row) -> bool:
+        return bool(self.rows[f"shard/{shard}"]["end"] != position)
+
+    def _reset_is_done(self) -> None:
+        raise NotImplementedError
+
+    def _given_up(self, consumer: str, number: int) -> None:
+        raise NotImplementedError
 
     def _owned(self, row: Row, former: Row) -> None:
         """The owner stays until a person hands the table over, and only the owner's drivers commit; a cluster may get another of its names."""
@@ -198,8 +240,30 @@ class Rows:
             self.breaks("positions_only_grow", f"{shard} went back: {former} -> {row}")
         if row["batch"] != former["batch"]:
             self._bound(shard, row, former)
+        elif self.rows["consumer"].get("reset") and row["end"] != former["end"]:
+            self._moved(shard, row, former)
         elif changed := {name: (former.get(name), row.get(name)) for name in FIXED if former.get(name) != row.get(name)}:
             self._smaller(shard, row, changed)
+
+    def _moved(self, shard: str, row: Row, former: Row) -> None:
+        """A reset moved a shard: as its plan says, and from where that found it."""
+        if shard in self.folded:
+            self.breaks("only_the_past_is_folded", f"{shard} was folded, and is moved: {row}")
+        if problem := self.moves.problem(self.moves.planned(self.rows).get(shard), row, former, self.committed):
+            self.breaks("positions_only_grow", f"{shard} was moved, and {problem}: {former} -> {row}")
+        again, _ = self.moves.moved(self.created, shard, row, former, self.committed)
+        self.told -= again
+        self.told.update(record.name for record in self._expired(shard, row["end"]))  # the plan says so; from here on nobody is owed them
+        self._comes_again(shard, again)
+        self._looked_at.discard(shard)
+        self._seen_open.discard(shard)
+        since = max(map(self._open_at, row.get("parents", ())), default=0)
+        if since > self.stream.now() - self.stream.retention_millis:  # what came from then on was there when it was asked for
+            self._aged.add(shard)
+        self._at_tip[shard] = self._read_at[shard] = self._tip_at[shard] = 0  # its row does not know any more that it was open then
+
+    def _comes_again(self, shard: str, names: set[str]) -> None:
+        raise NotImplementedError
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
@@ -215,19 +279,18 @@ class Rows:
             strange = self.stream.created_millis != self.created
             self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
         unknown = self._seen_open.isdisjoint(row.get("parents", ()))
-        first_look = shard not in self._looked_at and unknown
+        first_look = shard not in self._looked_at and unknown and shard not in self._aged
         told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
-        watched = self._at_tip.get(shard) == row["generation"] and not self.writer.paused
-        if "note" in row and watched and not list(self._expired(shard, row["start"])):
-            self.breaks("what_it_says_is_true", f"{shard}: its epoch has watched it all along, nothing expired, and it says {row['note']}")
+        if "note" in row and not list(self._expired(shard, row["start"])):
+            self._false(shard, row)
         if told:  # a note says that what came after `start` may have expired
             self.told.update(record.name for record in self._expired(shard, row["start"]))
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
             self._at_tip[shard] = 0 if row["records"] or row["behind"] else row["generation"]
-        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP" or not unknown)
-        if timed and not self._claims_the_tip(shard, row, bound):
+        if row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP" or not unknown):
             self._seen_open.add(shard)
+        self._time(shard, row, bound)
         if silent := [record for record in passed if record.name not in self.told]:
             self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
         self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
@@ -244,10 +307,34 @@ class Rows:
         put = [record for one in before for record in self.stream.log.get((self.created, one), ())]
         return [record for record in put if not (record.shard == shard and record.after(start)) and not self.stream.expired(self.created, record)]
 
-    def _claims_the_tip(self, shard: str, row: Row, bound: list[UserRecord]) -> bool:
-        """Whether a shard that had been closed said once more that there is nothing to come yet: its children may be older than that."""
-        closed = row["end"]["at"] != "END" and shard not in self.stream.open_shards
-        return closed and not (bound and row["readTo"] <= bound[-1].arrival)
+    def _false(self, shard: str, row: Row) -> None:
+        """Nothing expired, and a reader suspects it. It must not if it can know better: from what it has read of the shard, or of its parents."""
+        if self.writer.paused:
+            return
+        if self._at_tip.get(shard) == row["generation"]:
+            self.breaks("what_it_says_is_true", f"{shard}: its epoch has watched it all along, nothing expired, and it says {row['note']}")
+        if " keeps records for" not in row["note"]:
+            return  # one by a shorter retention: see `suspects`
+        follows = row["note"].startswith("it follows")
+        known = [self._open_at(parent) for parent in row.get("parents", ())] if follows else [self._read_at.get(shard, 0)]
+        if (since := max(known, default=0)) and self.stream.now() - since < min(DAY_MILLIS, self.stream.retention_millis) - 60_000:
+            self.breaks("what_it_says_is_true", f"{shard}: nothing expired, it is read up to {since} at least, and it says {row['note']}")
+
+    def _open_at(self, shard: str) -> int:
+        """A time at which a shard was open, as its reader could see; 0: none."""
+        return max(self._last_arrival.get(shard, 0), self._tip_at.get(shard, 0))
+
+    def _time(self, shard: str, row: Row, bound: list[UserRecord]) -> None:
+        """Writes down what a reader could know by now. A range is bound a while after it was read."""
+        late = 0 if self.writer.paused or not row["readers"] else self.stream.now() - HOUR_MILLIS
+        if bound:
+            self._last_arrival[shard] = bound[-1].arrival
+        if row["end"]["at"] != "END":
+            self._tip_at[shard] = 0 if bound or row["behind"] else late
+        if bound and row["behind"]:
+            self._read_at[shard] = bound[-1].arrival
+        elif not row["behind"]:  # a reply that was as full as the limit does not say that it reached the tip
+            self._read_at[shard] = max(self._read_at.get(shard, 0), bound[-1].arrival if bound else late)
 
     @staticmethod
     def _begins_with_what_is_there(row: Row, at: str) -> bool:
@@ -287,6 +374,7 @@ class Rows:
         if not names <= self.poison:
             self.breaks("only_poison_excluded", f"{shard}: {names} would have passed")
         self.excluded |= names
+        self.moves.again -= names
         known.append(Content((), row["generation"]))
 
     def publishes(self, text: str) -> None:

@@ -9,6 +9,24 @@ from simulation.stories_beginnings import whole
 from simulation.story import TURNS, begin, go, inherit, reach, story, with_records
 from simulation.world import World
 
+WEEK = 7 * 86_400_000
+
+
+def not_working(world: World, hours: float) -> None:
+    """Nobody works for so long; what is older than the stream keeps it expires."""
+    world.advance(hours * 3600)
+    world.stream.expire()
+
+
+def dies_at_the_end_of(world: World, epoch: SimulatedEpoch, shard: str) -> None:
+    """An epoch dies as soon as it has committed the end of a shard."""
+    for _ in range(TURNS):
+        row = world.table.rows[f"shard/{shard}"]
+        if row["end"] == {"at": "END"} and row["batch"] <= world.ledger.committed:
+            break
+        world.work(epoch, calls=1)
+    world.crash(epoch)
+
 
 def overtaken(keep: int = 1, records: int = 3) -> World:
     """An epoch binds a batch of a shard and dies; retention leaves `keep` of its records."""
@@ -224,6 +242,86 @@ def a_day_between_an_empty_parent_and_its_children() -> World:
     return world
 
 
+def read_late() -> tuple[World, str]:
+    """A shard was split hours ago, and records came to its children. A driver reads it to the tip: it has yet to say its end."""
+    world = with_records()
+    parent = world.open_shards[0]
+    world.split(parent)
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    world.advance(20 * 3600)
+    epoch = begin(world)
+    world.work(epoch)
+    row = world.table.rows[f"shard/{parent}"]
+    assert (row["records"], row["behind"], row["end"]["at"]) == (1, 0, "AFTER")
+    world.crash(epoch)
+    return world, parent
+
+
+@story
+def a_day_between_a_parent_that_was_read_late_and_its_children() -> World:
+    """The next driver reads its end, and dies. The third one begins when the children's first records have expired."""
+    world, parent = read_late()
+    epoch = inherit(world)
+    dies_at_the_end_of(world, epoch, parent)
+    for shard in world.open_shards:
+        assert world.table.rows[f"shard/{shard}"]["batch"] == 0
+        world.put(shard)
+    not_working(world, 10)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def a_day_between_a_parent_whose_end_nobody_read_and_its_children() -> World:
+    """It has left the stream when the next driver begins. It was closed a retention ago at least, whenever it was read last."""
+    world, _ = read_late()
+    for shard in world.open_shards:
+        world.put(shard)
+    not_working(world, 10)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def children_whose_rows_were_made_when_their_parent_was_far_behind() -> World:
+    """A driver is twenty hours behind when it lists them, and catches up in five more. Nothing expired, and nothing is suspected."""
+    world = with_records()
+    parent = world.open_shards[0]
+    epoch = begin(world)
+    world.work(epoch, 2)
+    world.crash(epoch)
+    for _ in range(4):
+        world.advance(5 * 3600)
+        world.put(parent)
+    world.split(parent)
+    for shard in world.open_shards:
+        world.put(shard)
+    heir = inherit(world)
+    world.work(heir)
+    assert all(world.table.rows[f"shard/{shard}"]["batch"] == 0 for shard in world.open_shards)
+    world.crash(heir)
+    world.advance(5 * 3600)
+    world.work(inherit(world), 6)
+    assert world.ledger.broken or not world.ledger.reported
+    return world
+
+
+@story
+def a_retention_that_is_raised_while_a_parent_has_yet_to_say_its_end() -> World:
+    """Its row says that it was read six hours ago. Records of its children expired before the retention was raised, and the next driver dies."""
+    world, _ = read_late()
+    not_working(world, 6)
+    world.stream.retention_millis = WEEK
+    for shard in world.open_shards:
+        world.put(shard)
+    heir = inherit(world)
+    reach(world, heir, "next batch")
+    world.crash(heir)
+    world.work(inherit(world), 5)
+    return world
+
+
 @story
 def a_day_between_a_migration_and_its_first_range() -> World:
     """KCL stopped, and a day later somebody moves to Sluice: of one shard everything unread has expired, of the other a part."""
@@ -233,15 +331,6 @@ def a_day_between_a_migration_and_its_first_range() -> World:
     whole(world, world.migrate())
     world.work(whole(world, world.start(Orders(migrate=True))))
     return world
-
-
-WEEK = 7 * 86_400_000
-
-
-def not_working(world: World, hours: float) -> None:
-    """Nobody works for so long; what is older than the stream keeps it expires."""
-    world.advance(hours * 3600)
-    world.stream.expire()
 
 
 @story
@@ -285,12 +374,7 @@ def at_the_end_of_a_parent() -> World:
     parent = world.open_shards[0]
     world.split(parent)
     epoch = begin(world)
-    for _ in range(TURNS):
-        row = world.table.rows[f"shard/{parent}"]
-        if row["end"] == {"at": "END"} and row["batch"] <= world.ledger.committed:
-            break
-        world.work(epoch, calls=1)
-    world.crash(epoch)
+    dies_at_the_end_of(world, epoch, parent)
     for shard in world.open_shards:
         assert world.table.rows[f"shard/{shard}"]["batch"] == 0
         world.put(shard, 2)

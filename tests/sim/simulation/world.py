@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any, cast
@@ -14,6 +14,7 @@ from simulation.handover import CLUSTER, OWNER, Handover
 from simulation.ledger import Ledger
 from simulation.migration import Job, kcl_table
 from simulation.outages import Outage
+from simulation.reset import LEASE_MILLIS, Reset
 from simulation.rows import Writer
 from simulation.scheduler import MAX_STEPS, Scheduler
 from simulation.spark import BatchOverdue
@@ -23,6 +24,7 @@ from simulation.turnstile import Process
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.memory.stream import DAY_MILLIS
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_checkpoints.protocol.table import Check
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.batches.retention import DataLost
@@ -34,6 +36,7 @@ EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner
 PATIENCE = 600.0  # the same, where a record on which `process` raises has to be found; in doubt that takes minutes
 OVERDUE = 400  # epochs that a search takes for a record on which `process` hangs: each of its failures ends a driver
+STANDBY_CALLS = ("get consumer", "take consumer", "throttled", "retry take consumer", "sleep")
 RESTS, RESTING = 12, 2  # turns of a driver until it rests; and those that bring nothing, one after the other, by which it does
 ENDINGS = 8  # epochs at the end, each with a person's word on what the last one said
 
@@ -155,7 +158,13 @@ class World(Scheduler):
         epoch, attempt = next(((epoch, attempt) for epoch, process, attempt in self.processes() if process is self._running), (None, None))
         if isinstance(epoch, SimulatedEpoch):
             paused = attempt is not None and attempt.paused
-            return Writer(epoch.orders.owner, epoch.orders.clusters, older=epoch.orders.older, paused=paused)
+            return Writer(
+                epoch.orders.owner,
+                epoch.orders.clusters,
+                older=epoch.orders.older,
+                paused=paused,
+                spec="" if epoch.orders.older else epoch.orders.spec,
+            )
         return Writer(hands_over=isinstance(epoch, Handover))
 
     def _begun(self, row: Mapping[str, Any]) -> None:
@@ -183,6 +192,9 @@ class World(Scheduler):
 
     def _stepping(self, process: Process) -> None:
         self._running = process
+        standing = next((epoch for epoch in self.epochs if epoch.host is process and getattr(epoch, "standing", False)), None)
+        if standing is not None and not process.at.startswith(STANDBY_CALLS):
+            self.ledger.breaks("standby_is_silent", f"{process.name} stands by, and makes the call: {process.at}")
         if process.at == "list":
             self._listed[process.name] = len(self._put)
 
@@ -216,6 +228,19 @@ class World(Scheduler):
     def hand_over(self, to: str) -> SimulatedEpoch:
         """A person's command begins; to the scheduler it is an epoch."""
         return self._started(cast("SimulatedEpoch", Handover(self, len(self.epochs) + 1, to)), f"handover to {to}")
+
+    def reset(self, to: str | float | ResetTarget, name: str, shards: Iterable[str] = (), *, give_up: bool = False) -> SimulatedEpoch:
+        """A person's command begins: to a word, to so many seconds ago, or to a target; to the scheduler it is an epoch."""
+        target = (
+            to
+            if isinstance(to, ResetTarget)
+            else ResetTarget(to)
+            if isinstance(to, str)
+            else ResetTarget(millis=self.stream.now() - round(to * 1000))
+        )
+        open_batch = self.ledger.committed + 1 if give_up else None
+        request = ResetRequest(name, target, frozenset(shards), open_batch, accept_expired=True, lease_millis=LEASE_MILLIS)
+        return self._started(cast("SimulatedEpoch", Reset(self, len(self.epochs) + 1, request)), f"reset {name} to {target}")
 
     @property
     def owned(self) -> Orders:

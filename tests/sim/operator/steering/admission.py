@@ -27,11 +27,12 @@ class Admission:
     def __init__(self, server: MemoryCluster, now: Callable[[], datetime]) -> None:
         self._server, self._now = server, now
         self.policies: dict[tuple[str, str], tuple[datetime, str]] = {}
+        self.names: set[str] = set()  # objects that they are about; empty: all
 
     def refuses(self, verb: str, body: Json, asked: Asked) -> None:
         """Raises what the client makes of the answer. Conditions of the call itself come first, as with a real server."""
         until, answer = self.policies.get((verb, body["kind"]), (self._now(), ""))
-        if until <= self._now() or self._lost(verb, body):
+        if until <= self._now() or self._lost(verb, body) or (self.names and body["metadata"]["name"] not in self.names):
             return
         resources = (item["metadata"] for item in self._server.all("KinesisConsumer"))
         self._count((verb, body["kind"], *((meta["uid"], meta["generation"]) for meta in resources)), asked)

@@ -20,7 +20,7 @@ def unfit(status: Json) -> tuple[str, str] | None:
 
 
 def _problems(status: Json) -> Iterator[str]:
-    size = len(json.dumps({key: value for key, value in status.items() if key != "lastGoodSpec"}))
+    size = len(json.dumps({key: value for key, value in status.items() if key not in {"lastGoodSpec", "provenSpec"}}))
     if size > LARGEST:
         yield f"{size} bytes"
     for condition in status["conditions"]:

@@ -26,6 +26,8 @@ def finish(world: World) -> None:
         _mend_spec(world)
         if "deletionTimestamp" not in world.must()["metadata"]:
             world.run(BELIEVED)
+            if (world.status.get("trial") or {}).get("state") == "RolledBack":
+                world.annotate(restart="in the end")
             reached = world.run(PATIENCE, until=lambda: _reached(world) is None)
             claim("spec_reached", reached, f"{_reached(world)}; {world.status}")
             _quiet(world)
@@ -56,6 +58,10 @@ def _heal(world: World) -> None:
     world.habits.source, world.habits.drain, world.habits.executors = "ok", 3, "ok"
     world.habits.hangs = world.habits.no_account = False
     world.habits.run = 10
+    world.habits.position = "ok"
+    world.habits.demand = None
+    world.habits.standby = "ok"
+    world.habits.bad.clear()
 
 
 def _mend_spec(world: World) -> None:
@@ -64,6 +70,8 @@ def _mend_spec(world: World) -> None:
         world.annotate(**{"accept-loss": None})
     spec = dict(world.must()["spec"])
     spec.pop("pipelin", None)
+    if "autoscale" in spec:
+        spec["replicas"] = 1
     spec["pipeline"] = {key: value for key, value in spec["pipeline"].items() if value != "missing"}
     status = world.status
     if status.get("driver", {}).get("attempt") and not status.get("migration"):
@@ -78,10 +86,9 @@ def _reached(world: World) -> str | None:
         return "the operator has not seen it"
     if world.condition("Stalled") or world.condition("Reconciling") or world.condition("Draining").get("status") == "True":
         return "conditions say that it is under way"
-    jobs, migration = [job["metadata"]["name"] for job in world.ours("Job")], world.status.get("migration") or {}
-    if jobs not in ([], [migration.get("job")]):
-        return f"Jobs {jobs}, the status names {migration.get('job')}"
     spec = body["spec"]
+    if problem := _jobs(world) or _moved(world, spec):
+        return problem
     if spec.get("suspend") or spec["replicas"] == 0:
         return "something runs" if world.drivers() or world.executors() else None
     if "until" in spec:
@@ -89,9 +96,26 @@ def _reached(world: World) -> str | None:
     return _driver(world, DesiredSpec(parse(spec), spec)) if world.condition("Ready").get("status") == "True" else "not Ready"
 
 
+def _jobs(world: World) -> str | None:
+    jobs, named = {job["metadata"]["name"] for job in world.ours("Job")}, [world.status.get(one, {}).get("job") for one in ("migration", "position")]
+    return None if jobs <= set(named) else f"Jobs {jobs}, the status names {named}"
+
+
+def _moved(world: World, spec: Json) -> str | None:
+    position, id_ = world.status.get("position", {}), (spec.get("position") or {}).get("id")
+    if id_ is None or spec.get("suspend"):
+        return None
+    refused = position.get("id") == id_ and position.get("state") == "Refused"
+    if refused != bool(world.condition("PositionRefused")):
+        return f"{position}, and the condition is {world.condition('PositionRefused')}"
+    return None if refused or any(id_ in table.moved for table in world.tables.values()) else f"the move {id_} was not carried out"
+
+
 def _ended(world: World, wanted: DesiredSpec) -> str | None:
     if world.status["phase"] != "Completed" or world.status["driver"]["specHash"] != wanted.driver_hash:
         return f"the run has not ended: {world.status['phase']}"
+    if left := [table.moving for table in world.tables.values() if table.moving]:
+        return f"Completed, and the plans of {left} are not carried out"
     if world.condition("Ready").get("status") != "True" or "7 records" not in world.condition("Ready")["message"]:
         return "not Ready, or without counts"
     return "something runs" if world.drivers() or world.executors() else None
@@ -99,13 +123,24 @@ def _ended(world: World, wanted: DesiredSpec) -> str | None:
 
 def _driver(world: World, wanted: DesiredSpec) -> str | None:
     driver, pods = world.status["driver"], [pod["metadata"] for pod in world.drivers()]
-    if [pod["name"] for pod in pods] != [driver["pod"]]:
-        return f"drivers: {[pod['name'] for pod in pods]}, the status names {driver['pod']}"
+    behind = _standby(world, wanted)
+    if isinstance(behind, str):
+        return behind
+    if [pod["name"] for pod in pods] != [driver["pod"], *behind]:
+        return f"drivers: {[pod['name'] for pod in pods]}, the status names {driver['pod']} and {behind}"
     if pods[0]["annotations"]["sluice.dev/spec-hash"] != wanted.driver_hash:
         return "the driver has another spec"
-    if len(world.executors()) != wanted.spec.replicas:
-        return f"{len(world.executors())} executors, {wanted.spec.replicas} wanted"
+    if len(world.executors()) != world.number(wanted.spec) * len(pods):
+        return f"{len(world.executors())} executors, {world.number(wanted.spec)} wanted for each of {len(pods)}"
     return None if driver.get("uid") == pods[0]["uid"] else "the status names another pod of that name"
+
+
+def _standby(world: World, wanted: DesiredSpec) -> list[str] | str:
+    """The pod that stands behind the driver for failover, if the spec asks for one; or why it is not ready."""
+    said = world.condition("StandbyReady")
+    if wanted.spec.rollout is None or not wanted.spec.rollout.for_good:
+        return []
+    return [world.status["standby"]["pod"]] if said.get("status") == "True" else f"the standby is not ready: {said}"
 
 
 def _quiet(world: World) -> None:

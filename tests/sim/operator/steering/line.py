@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice_operator.cluster.memory import MemoryCluster
-from sluice_operator.cluster.port import ApiError, Rejected, Unavailable
+from sluice_operator.cluster.port import ApiError, Labels, Rejected, Unavailable
 
 if TYPE_CHECKING:
     from steering.admission import Admission
@@ -44,6 +44,7 @@ class Faults:
         late: writes that time out and are carried out three seconds later.
         down: calls that are answered with 429 or 5xx, and change nothing.
         refuse: writes that are answered with 403.
+        unsaid: a status was among them since this was asked last: it is written again half a minute later.
         stall: calls before which the process stands still, and what happens meanwhile.
         slow: calls whose answer takes a while. Meanwhile the watches of the same process go on; and what else happens.
         queue: writes that are on their way.
@@ -57,10 +58,16 @@ class Faults:
     late: set[int] = field(default_factory=set)
     down: set[int] = field(default_factory=set)
     refuse: set[int] = field(default_factory=set)
+    unsaid: bool = False
     stall: dict[int, Callable[[], None]] = field(default_factory=dict)
     slow: dict[int, Callable[[], None]] = field(default_factory=dict)
     queue: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     done: list[tuple[str, str]] = field(default_factory=list)
+
+    def was_unsaid(self) -> bool:
+        """See `unsaid`."""
+        asked, self.unsaid = self.unsaid, False
+        return asked
 
     def end(self) -> None:
         """No more of it."""
@@ -80,7 +87,7 @@ class Line:
         """See Cluster."""
         return self._read("get", kind, lambda: self.server.get(kind, namespace, name))
 
-    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+    def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         """See Cluster."""
         return self._read("list", kind, lambda: self.server.list(kind, namespace, labels))
 
@@ -138,6 +145,7 @@ class Line:
         faults = self.faults
         faults.writes += 1
         if faults.writes in faults.refuse:
+            faults.unsaid |= verb == "status"
             raise Rejected("Forbidden", "exceeded quota")
         self._guards.admission.refuses(verb, body, self._asked)
         if faults.writes in faults.late:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from steering.finish import finish
 from steering.leader import KINDS
+from steering.load import Demand
 from steering.stranger import Stranger
 from steering.world import MIGRATING, SPEC, World
 
@@ -88,8 +89,48 @@ class Operating(Stranger, RuleBasedStateMachine):
         """How long a run with an end takes; likewise."""
         self.world.habits.run = run
 
+    def moves(self, id_: str | None, to: str, seconds: int) -> None:
+        """The positions are to be moved, or no more. A rule of `test_moving`; likewise."""
+        self.spec = {**self.spec, "position": id_ and {"id": id_, "to": {to: True}}}
+        self._apply()
+        self.world.run(seconds)
+
+    def autoscales(self, bounds: Json | None, seconds: int) -> None:
+        """The operator chooses the number of executors, or no more. A rule of `test_scaling`; likewise."""
+        self.spec = {**self.spec, "replicas": 1 if bounds else 2, "autoscale": bounds}
+        self._apply()
+        self.world.run(seconds)
+
+    def rolls(self, rollout: Json | None, standby: str) -> None:
+        """How the next restart is made, and what becomes of a standby. A rule of `test_rolling`; likewise."""
+        self.world.habits.standby = standby
+        self.spec = {**self.spec, "rollout": rollout}
+        self._apply()
+
+    def deploys(self, image: str, fault: str | None, seconds: int) -> None:
+        """Another version, which is bad perhaps. A rule of `test_trials`; likewise."""
+        self.blames(image, fault)
+        self.spec = {**self.spec, "pipeline": {**SPEC["pipeline"], "image": image}}
+        self._apply()
+        self.world.run(seconds)
+
+    def blames(self, image: str, fault: str | None) -> None:
+        """What is bad about a version, or about all of them (*); likewise."""
+        self.world.habits.bad |= {image: fault} if fault else {}
+        if fault is None:
+            self.world.habits.bad.pop(image, None)
+
+    def demands(self, demand: Demand | None, seconds: int) -> None:
+        """What the stream gives; likewise."""
+        self.world.habits.demand = demand
+        self.world.run(seconds)
+
+    def mover(self, position: str) -> None:
+        """What the next Job that moves positions comes to; likewise."""
+        self.world.habits.position = position
+
     def _edit(self, edit: str) -> None:
-        fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom", "until") if key in self.spec}
+        fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom", "until", "position", "autoscale", "rollout") if key in self.spec}
         fresh |= {"pipeline": SPEC["pipeline"]}
         self.spec = {**fresh, **EDITS[edit]}
         self._apply()

@@ -17,7 +17,7 @@ from sluice_operator.apply import execute as apply
 from sluice_operator.apply import manifests
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.observe import parse
-from sluice_operator.plan import driver_succession, migration, record, running, write_policy
+from sluice_operator.plan import driver_succession, jobs, migration, record, running, write_policy
 from sluice_operator.plan import rules as plan
 from sluice_operator.run import schedule
 from sluice_operator.state.objects import Report
@@ -59,7 +59,7 @@ def _without(patch: Patch, *rules: Any) -> None:
     patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule not in rules))
 
 
-@mutant("executors of the last driver are not waited for", "one_driver", do("delete_pod", role="driver", grace=0, seconds=5))
+@mutant("executors of the last driver are not waited for", "two_drivers_at_most", do("delete_pod", role="driver", grace=0, seconds=5))
 def no_await_executors(patch: Patch) -> None:
     """The next driver starts beside executors that may still work."""
     _without(patch, plan.await_executors)
@@ -86,13 +86,13 @@ def no_gate(patch: Patch) -> None:
 @mutant("a new try does not wait for the last one", "one_migration", do("wait", seconds=30), migrating=True, source="active")
 def no_clear(patch: Patch) -> None:
     """Two migrations write."""
-    patch.setattr(migration, "_clear", lambda _view: None)
+    patch.setattr(jobs, "clear", lambda *_: None)
 
 
 @mutant("Jobs that the status does not name are left alone", "spec_reached", do("edit", edit="no source", seconds=5), migrating=True, source="bad")
 def no_clear_jobs(patch: Patch) -> None:
     """A late leader's, or of a migration that is not wanted any more."""
-    _without(patch, migration.clear_jobs)
+    _without(patch, plan.clear_jobs)
 
 
 @mutant("a driver is killed instead of drained", "drained_not_killed", do("edit", edit="batch 9", seconds=5))
@@ -111,7 +111,7 @@ def no_exit(patch: Patch) -> None:
 
 @mutant(
     "every driver takes the lease by force",
-    "one_writer",
+    "one_worker",
     do("lose_node", node="b", how="cut", seconds=1),
     do("end_of_outage", how="remove", seconds=15),
 )
@@ -150,7 +150,7 @@ def half_is_ready(patch: Patch) -> None:
 def stale_generation(patch: Patch) -> None:
     """Whoever waits for a generation waits for ever, or too short."""
     real = parse.resource
-    patch.setattr(parse, "resource", lambda raw: replace(real(raw), generation=1))
+    patch.setattr(parse, "resource", lambda raw, *kind: replace(real(raw, *kind), generation=1))
 
 
 @mutant(
@@ -194,7 +194,7 @@ def _forgets(real: Callable[[View], Any]) -> Callable[[View], Any]:
     return lambda view: replace(real(view), restart=None)
 
 
-@mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=2)
+@mutant("a driver that is named is made beside the one before it", "two_drivers_at_most", do("edit", edit="batch 9", seconds=5), run=2)
 def no_await_leaving(patch: Patch) -> None:
     """It has no executors yet, so nobody else is waited for; both read."""
     _without(patch, plan.await_leaving)
@@ -220,7 +220,7 @@ def asked_once(patch: Patch) -> None:
 )
 def release_waits(patch: Patch) -> None:
     """The operator died between the status and the deletion of the pod, and the user deleted the resource meanwhile."""
-    patch.setattr(plan, "ends", lambda _view, _pods: ())
+    patch.setattr(driver_succession, "ends", lambda _view, _pods: ())
 
 
 @mutant("the driver is not told another number of executors", "spec_reached", do("scale", replicas=3, seconds=5))

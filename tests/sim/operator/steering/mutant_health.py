@@ -75,4 +75,4 @@ def pause_hides(patch: Patch) -> None:
 )
 def grace_of_the_server(patch: Patch) -> None:
     """The operator's clock is ahead: a person is told to give up a driver that drains as it should."""
-    patch.setattr(cache, "_ending_here", lambda _before, pod, _raw, _now: pod)
+    patch.setattr(cache, "ending_here", lambda _before, pod, _raw, _now: pod)

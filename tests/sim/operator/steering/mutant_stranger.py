@@ -11,7 +11,7 @@ from steering.mutant import do, mutant
 from sluice_operator.apply import execute as apply
 from sluice_operator.cluster import client
 from sluice_operator.observe import ownership, parse
-from sluice_operator.plan import driver_succession, known_words, migration, write_policy
+from sluice_operator.plan import driver_succession, jobs, known_words, live_read_policy, write_policy
 from sluice_operator.plan import rules as plan
 from sluice_operator.run import live_read, reconcile
 from sluice_operator.state import serialization
@@ -49,7 +49,10 @@ def jobs_by_labels(patch: Patch) -> None:
 
 
 @mutant(
-    "a driver of an earlier resource of the name is not ours", "one_driver", do("edit", edit="batch 9", seconds=20), do("orphan_by_hand", seconds=9)
+    "a driver of an earlier resource of the name is not ours",
+    "two_drivers_at_most",
+    do("edit", edit="batch 9", seconds=20),
+    do("orphan_by_hand", seconds=9),
 )
 def earlier_lives_are_strangers(patch: Patch) -> None:
     """The finalizer was taken off by hand, and the resource made again, before its driver was gone."""
@@ -66,10 +69,8 @@ def orphans_are_strangers(patch: Patch) -> None:
 @mutant("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
 def orphaned_job(patch: Patch) -> None:
     """Which does not collect it: the name is taken when the resource is made again."""
-    real = migration.stop
-    patch.setattr(
-        migration, "stop", lambda view: real(view.with_status(view.status)) if any(job.state == "Active" for job in view.observed.jobs) else None
-    )
+    real = jobs.stop
+    patch.setattr(jobs, "stop", lambda view, *words: real(view, *words) if any(job.state == "Active" for job in view.observed.jobs) else None)
 
 
 @mutant("the uid of the resource gives its driver up", "drained_not_killed", do("force_wrongly", what="resource", seconds=5))
@@ -125,7 +126,7 @@ def told_before(patch: Patch) -> None:
 
 
 def _told_at_once(intent: Any) -> Any:
-    return replace(intent, events=tuple(replace(event, after_action=False) for event in intent.events))
+    return replace(intent, events=tuple(replace(event, after=None) for event in intent.events))
 
 
 @mutant("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
@@ -163,7 +164,7 @@ def all_digits(patch: Patch) -> None:
 @mutant("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
 def jobs_end_alone(patch: Patch) -> None:
     """An injected container keeps the pod: it migrates for ever."""
-    patch.setattr(migration, "_outlived", lambda _view, _job: None)
+    patch.setattr(jobs, "outlived", lambda _view, _job: None)
 
 
 @mutant("a driver that no list shows is gone", "exits_are_kept", do("unlabel", kind="Pod", seconds=30))
@@ -180,7 +181,7 @@ def roles_are_believed(patch: Patch) -> None:
 
 @mutant(
     "executors are those with the label",
-    "one_driver",
+    "two_drivers_at_most",
     do("unlabel", kind="executor", seconds=2),
     do("lose_node", node="a", how="cut", seconds=1),
     do("lose_node", node="b", how="cut", seconds=1),
@@ -189,6 +190,17 @@ def roles_are_believed(patch: Patch) -> None:
 def executors_are_listed(patch: Patch) -> None:
     """They work on nodes that nobody reaches, and the next driver is made beside them."""
     patch.setattr(live_read, "_executors_of_spark", lambda _context, _key, _found: [])
+
+
+@mutant(
+    "executors that no watch shows are there until the next live read",
+    "health_is_true",
+    do("unlabel", kind="executor", seconds=60),
+    do("scale", replicas=1, seconds=200),
+)
+def executors_stay(patch: Patch) -> None:
+    """One was taken away, and is waited for: Stalled with "1 executor ready, 1 wanted"."""
+    patch.setattr(live_read_policy, "_may_have_left", lambda _view: False)
 
 
 @mutant(
@@ -203,6 +215,21 @@ def executors_are_listed(patch: Patch) -> None:
 def migrators_are_listed(patch: Patch) -> None:
     """Its Job counts as lost while it migrates."""
     patch.setattr(live_read, "_pods_of_jobs", lambda _context, _key, _found: [])
+
+
+@mutant(
+    "a first Job has none before it",
+    "one_migration",
+    do("source", source="active"),
+    do("wait", seconds=30),
+    do("unlabel", kind="migration", seconds=1),
+    do("orphan_by_hand", seconds=3),
+    migrating=True,
+    run=0,
+)
+def first_jobs_are_alone(patch: Patch) -> None:
+    """The pod of an earlier resource's second try works on, and the present status names no Job."""
+    patch.setattr(live_read, "_begins", lambda _body: False)
 
 
 @mutant("a Job that no list shows is gone", "spec_reached", do("unlabel", kind="Job", seconds=60), migrating=True, run=3)

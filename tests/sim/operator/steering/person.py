@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
 from steering.ledger import BELIEVED, SILENT, claim
+from steering.programs import STANDS
 
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse
@@ -75,14 +76,39 @@ def undone(world: World, body: Json) -> str | None:
         return str(error)
     if spec.get("migrateFrom") and (status.get("driver") or {}).get("attempt") and not status.get("migration"):
         return "a source is added too late"
-    if not wanted.spec.suspend and wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
-        return "the source is not taken over"
+    if not wanted.spec.suspend and (waits := _gated(status, wanted)):
+        return waits
     if wanted.spec.suspend or not wanted.spec.replicas or _has_ended(status, wanted):
         return "something runs" if any(not world.ledger.only_held(pod) for pod in (*world.drivers(), *world.executors())) else None
-    drivers = [pod for pod in world.drivers() if not world.ledger.only_held(pod)]
+    drivers = [pod for pod in world.drivers() if not world.ledger.only_held(pod) and not _stays_behind(pod, status, wanted)]
     if len(drivers) != 1 or "deletionTimestamp" in drivers[0]["metadata"]:
         return f"{len(drivers)} drivers, or one that leaves"
     return _working(world, drivers[0], wanted)
+
+
+def _stays_behind(pod: Json, status: Json, wanted: DesiredSpec) -> bool:
+    """Whether this is the standby for failover, which changes nothing about what is done: the driver works."""
+    rollout = wanted.spec.rollout
+    meta = pod["metadata"]
+    named = meta["name"] == (status.get("standby") or {}).get("pod") and meta["annotations"]["sluice.dev/spec-hash"] == wanted.driver_hash
+    return rollout is not None and rollout.for_good and named
+
+
+def _of_standby(world: World, executor: Json) -> bool:
+    """Whether it is an executor of the pod that the status names as the standby."""
+    uid = (world.status.get("standby") or {}).get("uid")
+    return uid is not None and uid in {one["uid"] for one in executor["metadata"].get("ownerReferences") or ()}
+
+
+def _gated(status: Json, wanted: DesiredSpec) -> str | None:
+    """What no driver may come before."""
+    if wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
+        return "the source is not taken over"
+    position, asked = status.get("position") or {}, wanted.spec.position
+    if asked is None or asked.id in position.get("earlier", ()):
+        return None
+    over = position.get("id") == asked.id and position.get("state") in {"Complete", "Refused"}
+    return None if over else f"the positions are not moved: {asked.id}"
 
 
 def _has_ended(status: Json, wanted: DesiredSpec) -> bool:
@@ -103,8 +129,11 @@ def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:
     if report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"] or report["draining"]:
         return f"the driver is {report['phase']}"
     staying = [
-        pod for pod in world.executors() if "deletionTimestamp" not in pod["metadata"] and not world.ledger.only_held(pod)
+        pod
+        for pod in world.executors()
+        if "deletionTimestamp" not in pod["metadata"] and not world.ledger.only_held(pod) and not _of_standby(world, pod)
     ]  # others may be on a lost node
-    if report["executors"] != wanted.spec.replicas or len(staying) != wanted.spec.replicas:
+    number = world.number(wanted.spec)
+    if report["executors"] != number or len(staying) != number:
         return f"{report['executors']} executors have registered"
-    return HANGS if world.habits.hangs else None
+    return HANGS if world.habits.hangs or world.habits.fault(driver) in STANDS else None

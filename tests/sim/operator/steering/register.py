@@ -36,3 +36,8 @@ class Register:
         meta = body["metadata"]
         labels, owner = meta.get("labels") or {}, (meta.get("ownerReferences") or [{"uid": ""}])[0]["uid"]
         return self._made.setdefault(meta["uid"], Made(str(labels.get(ROLE)), str(labels.get(CONSUMER)), str(owner)))
+
+
+def is_standby(pod: Json) -> bool:
+    """Whether it was made to stand by."""
+    return "--standby" in (pod["spec"]["containers"][0].get("args") or ())

@@ -26,4 +26,5 @@ def names(resource: Json) -> set[tuple[str, str | None]]:
     status = resource.get("status", {})
     driver, migration = status.get("driver") or {}, status.get("migration") or {}
     named = [(one.get("pod"), one.get("uid")) for one in (driver, driver.get("leaving") or {})]
-    return {(str(name), uid) for name, uid in [*named, (migration.get("job"), migration.get("uid"))] if name}
+    gates = [(one.get("job"), one.get("uid")) for one in (migration, status.get("position") or {})]
+    return {(str(name), uid) for name, uid in [*named, *gates] if name}

@@ -17,10 +17,12 @@ from steering.line import Guards
 from steering.nodes import Nodes, Program
 from steering.person import Person
 from steering.programs import PROGRAMS, Habits, Idle, Place, Table
+from steering.register import is_standby
 
 from sluice_operator.cluster.memory import MemoryCluster, copied
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.resource.fields import Spec
 from sluice_operator.run.shared import ReconcileContext
 
 Json = dict[str, Any]
@@ -48,7 +50,7 @@ class World:
         self.place = Place(self.memory, self.tables, self.habits, self.ledger, self.now)
         self.nodes = Nodes(self.memory, lambda: self.now, self._program)
         self.ledger.nodes = self.nodes
-        self.nodes.full = lambda pod: self.habits.executors == "pending" and self.ledger.role(pod) == "executor"
+        self.nodes.full = self._is_full
         self.memory.admission = self._admit
         self.person = Person(self)
         self.admission = Admission(self.memory, lambda: self.now)
@@ -66,6 +68,10 @@ class World:
             self.nodes.sidecars.add(uid)
         made: Program = PROGRAMS[role](self.place, pod)
         return made
+
+    def _is_full(self, pod: Json) -> bool:
+        lacks = self.habits.executors == "pending" and self.ledger.role(pod) == "executor"
+        return lacks or (self.habits.standby == "pending" and is_standby(pod))
 
     def _admit(self, body: Json) -> None:
         role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
@@ -145,6 +151,11 @@ class World:
         """One condition, or {}."""
         return condition_of(self.status, kind)
 
+    def number(self, spec: Spec) -> int:
+        """How many executors are wanted. With `spec.autoscale` it is the operator's word: the ledger judges that."""
+        chosen = self.status.get("autoscale") or {}
+        return chosen.get("replicas", spec.autoscale.min) if spec.autoscale else spec.replicas
+
     def pods(self, role: str) -> list[Json]:
         """Pods of that role that exist, of ours."""
         return [pod for pod in self.ours("Pod") if self.ledger.role(pod) == role]
@@ -192,6 +203,8 @@ class World:
             self.disturb()
         if self.admission.policies.get(("status", CONSUMER_KIND), (self.now, ""))[0] > self.now:
             self.disturb()  # nothing can be said in a status; an event says so
+        if [leader for leader in self.leaders if leader.faults.was_unsaid()]:
+            self.disturb()
         self.ledger.tick(self.resource())
         self.person.tick()
 

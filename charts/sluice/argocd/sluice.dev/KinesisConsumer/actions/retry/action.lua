@@ -1,4 +1,4 @@
--- A migration that failed is tried again. The operator acts on each value once.
+-- A migration, or a move of positions, that failed is tried again. The operator acts on each value once.
 local os = require("os")
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}

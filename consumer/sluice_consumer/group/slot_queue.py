@@ -1,0 +1,83 @@
+"""Which batch of a group comes first when several wait for a task slot: the one that began first.
+
+Spark's fair scheduler prefers the pool with fewer running tasks, and among equals the one whose *name* is less. With a consumer's name for its pool,
+consumers late in the alphabet waited for minutes where slots were few. So each batch has a number for a name. Spark never forgets a pool, so numbers
+begin again after `ROUND`. What begins then would pass all that waits: it waits itself, until that is over, and before anybody watches it. What takes
+longer is not waited for, and not passed either: numbers begin behind it.
+
+A thread that is here may be interrupted, so the lock is no `Condition` (see `start_turns`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+ROUND = 1000
+MOST = ROUND + ROUND // 2  # but for those that are to end, which do not wait for the next round
+LONGEST_SECONDS = 60.0  # what is older is waited for no longer: it may hang
+LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SlotNumber:
+    """A number behind all others of its round, and since when somebody has it."""
+
+    number: int
+    turn: int
+    since: float
+
+
+@dataclass
+class SlotQueue:
+    """What is under way, one thing a consumer. Called from any thread."""
+
+    clock: Callable[[], float]
+    _held: dict[object, SlotNumber] = field(default_factory=dict)
+    _turn: int = 0
+    _first: int = 0
+    _end: int = ROUND
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def join(self, who: object, stopped: threading.Event) -> str:
+        """A name behind all that are in, for something new of `who`. Waits where numbers begin again, unless that is to end anyway."""
+        while (number := self.joined(who, wait=not stopped.is_set())) is None:
+            stopped.wait(LOOK_SECONDS)
+        return name_of(number)
+
+    def joined(self, who: object, *, wait: bool = True) -> int | None:
+        """The number; None instead of waiting. Without `wait` it is behind all others all the same."""
+        with self._lock:
+            self._held.pop(who, None)
+            now, number = self.clock(), self._behind()
+            if number >= self._end and wait:
+                if any(now - each.since < LONGEST_SECONDS for each in self._held.values()):
+                    return None
+                number = self._again()
+            held = {each.number for each in self._held.values()}  # of a round before, too: no two have one
+            while number in held:
+                number += 1
+            self._held[who] = SlotNumber(number, self._turn, now)
+            return number
+
+    def _behind(self) -> int:
+        """All of this round."""
+        return 1 + max((each.number for each in self._held.values() if each.turn == self._turn), default=self._first - 1)
+
+    def _again(self) -> int:
+        """Begins a round behind what takes long. It has half as many numbers at least, and none is above `MOST`."""
+        self._turn += 1
+        self._first = 1 + max((each.number for each in self._held.values() if each.number < ROUND), default=-1)
+        self._end = max(ROUND, self._first + ROUND // 2)
+        return self._first
+
+    def leave(self, who: object) -> None:
+        """Nothing of `who` waits; it may have left before."""
+        with self._lock:
+            self._held.pop(who, None)
+
+
+def name_of(number: int) -> str:
+    """As text that sorts like the number."""
+    return f"{number:04d}"

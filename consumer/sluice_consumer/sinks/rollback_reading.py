@@ -1,0 +1,132 @@
+"""Reads what a table or folder holds of a consumer, for `rollback`. Nothing is written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.config import Config
+from sluice_consumer.sinks import iceberg_catalog, rollback, stores
+from sluice_consumer.sinks.delta_history import KnownBatches, whole_history
+from sluice_consumer.sinks.delta_table import DeltaTable, require
+from sluice_consumer.sinks.edge import in_terms_of
+from sluice_consumer.sinks.iceberg_history import TableHistory, branch, tag
+from sluice_consumer.sinks.iceberg_table import IcebergTable
+from sluice_consumer.sinks.manifest import BatchFiles
+from sluice_consumer.sinks.rollback import Rollback
+
+SINKS = ("iceberg", "delta", "parquet")
+MODULE = "sluice_consumer.sinks"
+
+
+def sink_of(config: Config) -> str:
+    """The kind of sink that a configuration has.
+
+    Raises:
+        Refused: it is none that can be rolled back by batch.
+    """
+    module, _, name = config.pipeline.entrypoint.partition(":")
+    if module == MODULE and name in SINKS:
+        return name
+    raise Refused(
+        f"pipeline.entrypoint: {config.pipeline.entrypoint}: Sluice does not know what your function writes. If it calls one of the sinks "
+        f"{', '.join(SINKS)}, name it: --sink iceberg --place lake.db.orders"
+    )
+
+
+def place_of(config: Config, sink: str) -> str:
+    """The table or path that a configuration names.
+
+    Raises:
+        Refused: none.
+    """
+    args = config.pipeline.args
+    found = args.get("table") or args.get("path")
+    if not isinstance(found, str):
+        raise Refused(f"pipeline.args: names no table and no path of the sink {sink}; give it with --place")
+    return found
+
+
+def read(spark: SparkSession, sink: str, place: str, consumer: str, batch: int) -> Rollback:
+    """The statements that take a batch and all later ones out.
+
+    Raises:
+        Refused: there is no such table, or it does not show what was in front of the batch. SinkUnavailable: it does not answer.
+    """
+    with in_terms_of("--place", place):
+        return {"iceberg": _iceberg, "delta": _delta, "parquet": _parquet}[sink](spark, place, consumer, batch)
+
+
+def _iceberg(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollback:
+    iceberg_catalog.require(spark, place)
+    if not iceberg_catalog.exists(spark, place):
+        raise Refused(f"--place: {place}: there is no such table")
+    java = IcebergTable.load(spark, place).java
+    history, parts = TableHistory(java), iceberg_catalog.parts(spark, place)
+    taken = rollback.taken_out(history, rollback.identifier(parts), consumer, batch)
+    if taken is None:
+        return Rollback("iceberg", place, batch)
+    operations = {each.id: str(java.snapshot(each.id).operation()) for each in taken.snapshots}
+    own = {branch(consumer), *(tag(consumer, each) for each in history.tags(consumer)), "main"}
+    refs = {name: (at, "tag" if is_tag else "branch") for name, (at, is_tag) in history.refs.items() if name not in own}
+    staging = branch(consumer) if history.branch(consumer) is not None else None
+    statements = rollback.iceberg_statements(parts, taken.back, [tag(consumer, each) for each in sorted(history.tags(consumer))], staging)
+    others, stays = rollback.others_of(taken, consumer, operations), rollback.refs_that_stay(history, taken, refs)
+    files = "the files of these rows stay until expire_snapshots deletes them"
+    return Rollback("iceberg", place, batch, tuple(statements), tuple(others), (*stays, files))
+
+
+def _delta(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollback:
+    require(spark)
+    table = DeltaTable("--place", place, named="/" not in place)
+    if not table.exists(spark):
+        raise Refused(f"--place: {place}: there is no such Delta table")
+    application, history = KnownBatches.read(spark, table).application(consumer), whole_history(spark, table)
+    back = rollback.delta_version(history, place, application, batch)
+    if back is None:
+        return Rollback("delta", place, batch)
+    others = tuple(rollback.delta_others(history, application, back))
+    stays = "earlier versions stay readable (VERSION AS OF), and their files stay, until VACUUM deletes them; so do shallow clones of them"
+    return Rollback("delta", place, batch, (f"RESTORE TABLE {table.identifier} TO VERSION AS OF {back}",), others, (stays,))
+
+
+def _parquet(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollback:
+    root = place.rstrip("/")
+    store = stores.hadoop_store(spark, root, "--place")
+    names = sorted(path for path, _ in store.files(f"{root}/_sluice/{consumer}") if path.endswith(".json"))
+    numbers = [int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()]
+    found = [BatchFiles(root, consumer, number) for number in numbers if number >= batch]
+    manifests = [_removal(each.manifest, deep=False) for each in found]
+    folders = [_removal(each.folder, deep=True) for each in found]
+    stays = (
+        ("readers that list folders see the rows until the files are deleted; earlier versions in a bucket with versioning stay",) if found else ()
+    )
+    return Rollback("parquet", place, batch, (*manifests, *folders), stays=stays)
+
+
+def _removal(path: str, *, deep: bool) -> str:
+    """The command that deletes a file, or a folder with all in it."""
+    return " ".join([*_program(path, deep=deep), shlex.quote(_as_its_program_has_it(path))])
+
+
+def _program(path: str, *, deep: bool) -> Iterator[str]:
+    scheme = urlsplit(path).scheme
+    if scheme == "s3a":
+        yield from ("aws", "s3", "rm", *(["--recursive"] if deep else []))
+    elif scheme == "hdfs":
+        yield from ("hdfs", "dfs", "-rm", *(["-r"] if deep else []))
+    elif scheme in {"", "file"}:
+        yield from ("rm", *(["-r"] if deep else []), "--")
+    else:
+        raise stores.unconditional("--place", path, scheme)
+
+
+def _as_its_program_has_it(path: str) -> str:
+    parts = urlsplit(path)
+    if parts.scheme == "s3a":
+        return f"s3{path.removeprefix('s3a')}"
+    return path.partition(f"{parts.scheme}:")[2].removeprefix("//") if parts.scheme == "file" else path

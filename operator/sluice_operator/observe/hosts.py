@@ -1,0 +1,142 @@
+"""The pods of pools with the seats in them, as the watch showed them last, and as a live read does.
+
+Two facts are kept that no read shows: when a report's number was seen first, and when a pod's deletion was.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice_operator.observe import parse, seats
+from sluice_operator.observe.cache import ending_here
+from sluice_operator.untrusted.values import named, part, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from sluice_operator.cluster.port import Json
+    from sluice_operator.observe.cache import ResourceSnapshot
+    from sluice_operator.state.objects import Pod
+    from sluice_operator.state.seats import Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A pod of a pool, its seats, and the bytes of its annotations."""
+
+    pod: Pod
+    seats: tuple[Seat, ...]
+    size: int
+
+
+class Changed(NamedTuple):
+    """What an event of such a pod changed: names of the consumers whose seats did; and whether the pod itself did."""
+
+    consumers: dict[str, bool]
+    """By name: whether a plan may depend on it; not so on figures."""
+    pod: bool
+
+
+class Hosts:
+    """Fed by the watch of pods; any order, any repetition."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[tuple[str, str], Host] = {}
+        self._heard: dict[str, tuple[int, datetime]] = {}
+        self._lock = threading.Lock()  # watches feed it on the event loop, reconciles read it on threads
+
+    def see(self, raw: Json, now: datetime, *, gone: bool = False) -> Changed:
+        """Take in one event.
+
+        Raises:
+            Unreadable: the pod has no name, namespace or uid.
+        """
+        key = named(raw, "namespace"), named(raw, "name")
+        with self._lock:
+            before, after = self._hosts.get(key), None if gone else self._read(raw, now)
+            if after is not None:
+                self._hosts[key] = after
+            elif before is not None and before.pod.uid == named(raw, "uid"):
+                del self._hosts[key]
+                self._forget(before)
+        return _changed(before, after)
+
+    def of_namespace(self, namespace: str) -> tuple[Host, ...]:
+        """As the watch showed them last."""
+        with self._lock:
+            return tuple(host for key, host in self._hosts.items() if key[0] == namespace)
+
+    def read(self, raws: Iterable[Json], now: datetime) -> tuple[Host, ...]:
+        """Of a live read. The watch's are left as they are."""
+        with self._lock:
+            return tuple(self._with_all(raw, self._read(raw, now)) for raw in raws)
+
+    def reported_at(self, uid: str | None) -> datetime | None:
+        """When the last report of this seat was seen first."""
+        with self._lock:
+            heard = self._heard.get(uid or "")
+        return heard[1] if heard else None
+
+    def drivers(self, snapshots: Iterable[ResourceSnapshot]) -> list[ResourceSnapshot]:
+        """With the seat of each consumer whose status names one: its report has the figures."""
+        with self._lock:
+            hosts = {host.pod.uid: host for host in self._hosts.values()}
+        return [one if one.driver else one._replace(driver=_driver(hosts, text(part(one.body, "status", "driver"), "uid"))) for one in snapshots]
+
+    def _read(self, raw: Json, now: datetime) -> Host:
+        pod = parse.pod(raw)
+        before = self._hosts.get((named(raw, "namespace"), pod.name))
+        pod = ending_here(before.pod if before else None, pod, raw, now)
+        there = tuple(self._stamped(pod, seat, now) for seat in seats.seats(raw, pod))
+        size = sum(len(key) + len(note) for key, note in part(raw, "metadata", "annotations").items() if isinstance(note, str))
+        return Host(pod, there, size)
+
+    def _with_all(self, raw: Json, host: Host) -> Host:
+        """With the size that the watch showed, if it is more: a live read leaves annotations out (`kept`)."""
+        shown = self._hosts.get((named(raw, "namespace"), host.pod.name))
+        return replace(host, size=max(host.size, shown.size)) if shown and shown.pod.uid == host.pod.uid else host
+
+    def _stamped(self, pod: Pod, seat: Seat, now: datetime) -> Seat:
+        uid = seat.uid_in(pod)
+        if seat.report is None:
+            return seat
+        number, at = self._heard.get(uid, (None, now))
+        if number != seat.report.number:
+            self._heard[uid] = seat.report.number, now
+            at = now
+        return replace(seat, reported_at=at)
+
+    def _forget(self, host: Host) -> None:
+        for seat in host.seats:
+            self._heard.pop(seat.uid_in(host.pod), None)
+
+
+def _driver(hosts: Mapping[str, Host], uid: str | None) -> Pod | None:
+    host = hosts.get((uid or "").partition("/")[0])
+    found = (seat for seat in host.seats if seat.uid_in(host.pod) == uid) if host else ()
+    return next((seat.as_pod(host.pod) for seat in found if host), None)
+
+
+def _changed(before: Host | None, after: Host | None) -> Changed:
+    old, new = _by_seat(before), _by_seat(after)
+    pods = [replace(host.pod, report=None, reported_at=None) if host else None for host in (before, after)]
+    same = pods[0] == pods[1]
+    consumers: dict[str, bool] = {}
+    for key in old.keys() | new.keys():
+        one, other = old.get(key), new.get(key)
+        if one != other or not same:
+            matters = one is None or other is None or not same or _without_figures(one) != _without_figures(other)
+            name = (other or one).name  # type: ignore[union-attr]  # one of the two has the key
+            consumers[name] = consumers.get(name, False) or matters
+    return Changed(consumers, not same)
+
+
+def _by_seat(host: Host | None) -> dict[str, Seat]:
+    return {} if host is None else {seat.uid_in(host.pod): seat for seat in host.seats}
+
+
+def _without_figures(seat: Seat) -> Seat:
+    return replace(seat, reported_at=None, report=seat.report.without_figures if seat.report else None)

@@ -1,0 +1,151 @@
+"""`spec.position`: the positions are moved once for each id, by a Job, while no driver runs.
+
+`note` reads the Job's end. The rule is in `reset`. Exit codes: docs/interfaces.md.
+
+A refused move leaves everything as it was, and the driver reads on. A consumer that stands still falls behind, and its records expire. A move can be
+asked for again, and nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice_operator.names import END_REACHED, counted
+from sluice_operator.plan import jobs
+from sluice_operator.plan.jobs import MAX_TRIES, JobView
+from sluice_operator.plan.position_words import in_fields
+from sluice_operator.resource.changes import position_hash
+from sluice_operator.state.status import PositionState, PositionStatus, Status
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.state.view import Step, View
+
+Onto = TypeVar("Onto", "Status", "Step")
+HELD, REFUSALS = 75, {2, 65}  # another program has the lease; wrong usage, and what cannot be done
+MOST_FAILURES = 3  # of tries that were not refused and did not come to their end
+MOST_IDS = 20
+LEFT = "if its plan was written down, the next driver carries it out, and `sluice show` names it as the last reset"
+OVER = {PositionState.COMPLETE, PositionState.REFUSED}
+TIMED = {PositionState.RUNNING, PositionState.LOST, PositionState.FAILING}
+JUDGED = {*OVER, PositionState.HELD, PositionState.FAILING}
+
+
+def asked(view: View) -> str | None:
+    """The id of a move that the spec asks for and that is not over. None: there is none, or it was carried out, or refused as it stands."""
+    wanted, before = view.wanted.spec.position if view.wanted else None, view.status.position
+    if wanted is None or before is None:
+        return None if wanted is None else wanted.id
+    if wanted.id in before.earlier or (wanted.id == before.id and before.state is PositionState.COMPLETE):
+        return None
+    refused = is_present(view) and before.state is PositionState.REFUSED and not _is_runnable_now(view, before)
+    return None if refused and not is_retried(view, before) else wanted.id
+
+
+def _is_runnable_now(view: View, before: PositionStatus) -> bool:
+    """Whether a Job that no pod could carry out runs something else now: its image was corrected, say."""
+    return before.finished_at is None and view.wanted is not None and before.spec_hash != view.wanted.reset_job_hash
+
+
+def is_present(view: View) -> bool:
+    """Whether the status is about the move that the spec asks for, word for word."""
+    before = view.status.position
+    return before is not None and view.wanted is not None and before.hash == _hash(view)
+
+
+def _hash(view: View) -> str | None:
+    return position_hash(view.resource.namespace, view.resource.name, view.wanted) if view.wanted else None
+
+
+def is_retried(view: View, before: PositionStatus) -> bool:
+    """Whether a person asks for another try, by the annotation."""
+    return view.resource.retry not in {None, before.retry}
+
+
+def note(view: View) -> Status:
+    """The move, with what its Job shows. After it a run that had reached its end has not, unless the move was refused in so many words."""
+    before = view.status.position
+    if before is None or before.state not in TIMED:
+        return view.status
+    before = replace(before, since=_waited_since(view, before))
+    after = _seen(view, before) if before.state is PositionState.RUNNING else before
+    begins = after.state is PositionState.COMPLETE or (after.state is PositionState.REFUSED and after.failures >= MOST_FAILURES)
+    return leave(view, view.status, after) if begins else replace(view.status, position=after)
+
+
+def _waited_since(view: View, one: PositionStatus) -> datetime | None:
+    """Since when a driver waits for the move. None: nobody wants one, so that the move has time."""
+    rests = view.resource.paused or (view.wanted is not None and (view.wanted.spec.suspend or not view.wanted.spec.replicas))
+    return None if rests else one.since or view.now
+
+
+def leave(view: View, onto: Onto, after: PositionStatus) -> Onto:
+    """The move is left, and this one follows. A run that had reached its end has not: positions were moved, or the next driver gets the plan."""
+    reached = view.driver.exit is not None and view.driver.exit.reason == END_REACHED
+    return replace(onto, position=after, driver=replace(view.driver, exit=None) if reached else view.driver)
+
+
+def end_of(view: View, one: PositionStatus) -> datetime | None:
+    """When a move is given up unless a pod works on it. None: it is not, as no driver is wanted, or it would not get the lease either."""
+    return one.since + view.deadline if one.since and one.state in TIMED else None
+
+
+def overdue(view: View, one: PositionStatus) -> str | None:
+    """Why a move is given up: no pod could carry it out in time. None: it has time, or a pod works on it."""
+    end = end_of(view, one)
+    works = one.state is PositionState.RUNNING and any(pod.owner == one.uid and pod.started_at for pod in view.observed.migrators)
+    if end is None or view.now < end or works:
+        return None
+    refusal, trouble = view.observed.refusal, jobs.trouble(view, one)
+    why = refusal.message if refusal else trouble[1] if trouble else one.message or "its pod did not start"
+    return f"no pod carried it out within {view.deadline.total_seconds():.0f} s (spec.progressDeadlineSeconds): {why}"
+
+
+def _seen(view: View, before: PositionStatus) -> PositionStatus:
+    seen = jobs.look(view, before)
+    found = replace(before, uid=seen.uid, podless_since=seen.podless_since)
+    if seen.lost is not None:
+        return _later(view, replace(found, state=PositionState.LOST, message=seen.lost))
+    return _ended(view, replace(found, message=in_fields(seen.said)), seen) if seen.ended else found
+
+
+def _ended(view: View, found: PositionStatus, seen: JobView) -> PositionStatus:
+    found = replace(found, finished_at=view.now)
+    if seen.done:
+        return replace(found, state=PositionState.COMPLETE, moved=seen.pod.moved if seen.pod else None)
+    if seen.end is None or seen.taken_away:
+        return _later(view, replace(found, state=PositionState.LOST))
+    if seen.end.code in REFUSALS:
+        return replace(found, state=PositionState.REFUSED)
+    if seen.end.code == HELD:
+        return _later(view, replace(found, state=PositionState.HELD))
+    failures = found.failures + 1
+    if failures >= MOST_FAILURES:
+        text = f"failed {counted(failures, 'time')}: {found.message}; {LEFT}"
+        return replace(found, state=PositionState.REFUSED, failures=failures, message=text)
+    return _later(view, replace(found, state=PositionState.FAILING, failures=failures))
+
+
+def _later(view: View, found: PositionStatus) -> PositionStatus:
+    return replace(found, next_at=view.now + view.patience.pause(found.tries - 1))
+
+
+def following(view: View, wanted: str) -> PositionStatus:
+    """The next try of this move."""
+    before, hash_ = view.status.position, _hash(view) or ""
+    same = before is not None and before.hash == hash_
+    tries = before.tries % MAX_TRIES + 1 if before and same else 1
+    done = (before.id, *before.earlier) if before and before.state is PositionState.COMPLETE else before.earlier if before else ()
+    return PositionStatus(
+        id=wanted,
+        hash=hash_,
+        spec_hash=view.wanted.reset_job_hash if view.wanted else "",
+        job=f"{view.resource.name}-reset-{hash_}-{tries}",
+        tries=tries,
+        failures=before.failures if before and same and not is_retried(view, before) else 0,
+        retry=view.resource.retry,
+        since=before.since if before and same and end_of(view, before) and not is_retried(view, before) else view.now,
+        earlier=done[:MOST_IDS],
+    )

@@ -1,0 +1,97 @@
+"""`spec.autoscale` on a real cluster: a load of one executor, of two, and of one. The number follows it up and down, with Spark's own executors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from cluster_bench import Bench
+from rules_world import World, world
+
+from sluice_lab.scenario.producer import LoadGenerator
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+NAME = "elastic"
+MOST, TARGET, COOL_DOWN, INTERVAL = 2, 15, 60, 5  # executors; the others in seconds
+WORK = 0.03  # seconds that a record takes: an executor does 33 a second
+CAP = 200  # records of a shard in a batch: 24 s of one executor, 12 s of two
+COUNT, PUT = 48, 160  # Kinesis records in a put, and the records in these: as many on each shard
+ONE, TWO = 30.0, 4.2  # seconds from put to put: a sixth of what one executor does, and more than one can do, however fast the machine is
+FAR = PUT / TWO * TARGET  # records that were put and are not kept: as many as come in the target
+STEP = re.compile(r"executors (\d+) → (\d+): (\w+)")
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """The consumer, and what its operator has chosen."""
+
+    world: World
+
+    def runs(self, executors: int) -> bool:
+        """Whether so many are chosen, and there."""
+        subject = self.world.subject(NAME)
+        return bool((subject.status.get("autoscale") or {}).get("replicas") == executors and subject.settled(executors))
+
+    def lag(self) -> int:
+        """Records that were put and are not kept, whatever its driver reports."""
+        return len(self.world.missing(NAME))
+
+    def changes(self) -> list[tuple[int, int]]:
+        """Every number that it chose, with the one before, by its events in their order."""
+        events = [each for each in self.world.bench.get("events") if each["involvedObject"]["name"] == NAME and each["reason"] == "Autoscaled"]
+        events.sort(key=lambda each: each["eventTime"] or each["firstTimestamp"])
+        found = [STEP.match(each["message"] if "message" in each else each["note"]) for each in events]
+        return [(int(each[1]), int(each[2])) for each in found if each]
+
+
+@contextmanager
+def load(found: World, seconds: float) -> Iterator[None]:
+    """Records on every shard, put again after so many seconds each time."""
+    generator = LoadGenerator(found.producer, COUNT, seconds)
+    generator.start()
+    try:
+        yield
+    finally:
+        generator.stop()
+
+
+@pytest.fixture(scope="module")
+def elastic(bench: Bench) -> Iterator[Elastic]:
+    """A consumer with one executor, and nothing to do yet."""
+    with world(bench, "autoscale") as found:
+        bounds = {"min": 1, "max": MOST, "targetLagSeconds": TARGET, "coolDownSeconds": COOL_DOWN}
+        body = found.manifest(NAME, args={"work": WORK}, autoscale=bounds, batch={"intervalSeconds": INTERVAL, "maxRecordsPerShard": CAP})
+        body["spec"]["pipeline"]["entrypoint"] = "rules_pipeline:work"
+        bench.apply(body)
+        bench.until("one executor", lambda: Elastic(found).runs(1))
+        yield Elastic(found)
+
+
+def test_a_load_of_two_executors_gets_two_and_the_lag_is_back(elastic: Elastic) -> None:
+    """The lag rises until the second one works. Then it is back under the target, while the load lasts."""
+    bench = elastic.world.bench
+    with load(elastic.world, TWO):
+        bench.until("the lag over the target", lambda: elastic.lag() > FAR)
+        bench.until("two executors", lambda: elastic.runs(2))
+        bench.until("the lag under the target", lambda: elastic.lag() < FAR)
+    assert elastic.changes() == [(1, 2)]
+
+
+def test_a_load_of_one_executor_gets_one_again(elastic: Elastic) -> None:
+    """In one step, after the cool-down."""
+    with load(elastic.world, ONE):
+        elastic.world.bench.until("one executor", lambda: elastic.runs(1))
+    assert elastic.changes() == [(1, 2), (2, 1)]
+
+
+def test_one_driver_did_it_and_every_record_came_once(elastic: Elastic) -> None:
+    """No number was a restart, and none of them costs a record."""
+    bench, subject = elastic.world.bench, elastic.world.subject(NAME)
+    bench.until("every record", lambda: not elastic.world.missing(NAME))
+    assert elastic.world.twice(NAME) == []
+    assert (subject.attempts(), subject.status["restarts"]["count"]) == (1, 0)
+    assert not subject.condition("ScalingLimited")

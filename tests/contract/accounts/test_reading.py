@@ -1,0 +1,187 @@
+"""A stream of another account is read as its role, and everything else is done as ourselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from typing import Any
+
+import pytest
+from conftest_accounts import RECORDS, Theirs
+
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.aws.role_sessions import credentials_of
+from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable
+from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_consumer.kinesis.http import HttpKinesis, connect
+from sluice_lab.aws.accounts import OTHER_ACCOUNT, READ
+from sluice_lab.machine.listening import LOOPBACK
+
+EXPIRIES = 20
+PAUSE = threading.Event()  # never set
+
+
+def read(client: HttpKinesis, shard: str) -> list[bytes]:
+    """What a shard holds."""
+    return client.get_records(shard, client.get_iterator(shard, TRIM_HORIZON), 1000).records.data
+
+
+def statements(text: str) -> list[dict[str, Any]]:
+    """Those in a message, as they would be pasted."""
+    decoder = json.JSONDecoder()
+    return [decoder.raw_decode(text, found.start())[0] for found in re.finditer(r'\{"Effect"', text)]
+
+
+def test_a_stream_has_the_same_identity_in_every_path(theirs: Theirs) -> None:
+    """The catalog's, by ARN, and as its own account sees it: rows of any of them continue in any other."""
+    identity = BotoStreamCatalog(theirs.address).describe()
+    assert identity.arn == theirs.arn
+    assert theirs.producer.describe_stream_summary(StreamName=theirs.name)["StreamDescriptionSummary"]["StreamARN"] == theirs.arn
+    theirs.check()
+
+
+def test_shards_and_records_are_read_with_the_roles_key(theirs: Theirs) -> None:
+    """By both clients, with one session: they share it."""
+    catalog = BotoStreamCatalog(theirs.address)
+    client = connect(theirs.address)
+    found = [data for shard in catalog.list_shards().shards for data in read(client, shard.id)]
+    assert sorted(map(int, found)) == list(range(RECORDS))
+    theirs.check()
+    assert len(theirs.calls("sts")) == 1
+    assert len({call.key for call in theirs.calls("kinesis")}) == 1
+
+
+def test_a_name_and_a_region_are_enough_where_the_role_says_whose_stream_it_is(theirs: Theirs) -> None:
+    """Calls name the stream by its name then; its identity is the same ARN."""
+    stream = theirs.config(arn=None, name=theirs.name, region="us-east-1").stream
+    assert BotoStreamCatalog(stream.address).describe().arn == theirs.arn
+    assert {call.account for call in theirs.calls("kinesis")} == {OTHER_ACCOUNT}
+
+
+def test_twenty_sessions_expire_under_a_reader_that_notices_none_of_it(theirs: Theirs) -> None:
+    """A call that meets the end of its session is made again with the next one, inside of the client."""
+    theirs.accounts.seconds = 0.3
+    client, catalog = connect(theirs.address), BotoStreamCatalog(theirs.address)
+    shards = [shard.id for shard in catalog.list_shards().shards]
+    while len(theirs.accounts.ends) <= EXPIRIES:
+        assert sum(len(read(client, shard)) for shard in shards) == RECORDS
+        catalog.describe()
+        PAUSE.wait(0.05)
+    theirs.check()
+
+
+@pytest.mark.parametrize("external_id", [None, "another"])
+def test_a_wrong_external_id_is_refused_with_the_trust_that_is_missing(theirs: Theirs, external_id: str | None) -> None:
+    """It names the setting's value in the place where the trust policy has it."""
+    with pytest.raises(AccessDenied) as refused:
+        BotoStreamCatalog(theirs.config(externalId=external_id).stream.address).describe()
+    trust, own = statements(str(refused.value))
+    assert trust["Principal"] == {"AWS": "arn:aws:iam::123456789012:role/sluice-driver"}
+    assert trust.get("Condition") == (external_id and {"StringEquals": {"sts:ExternalId": external_id}})
+    assert own == {"Effect": "Allow", "Action": ["sts:AssumeRole", "sts:TagSession"], "Resource": theirs.role.arn}
+    assert ("set externalId" in str(refused.value)) == (external_id is None)
+    assert not theirs.calls("kinesis")
+
+
+def test_a_role_that_does_not_trust_us_is_refused_by_every_client(theirs: Theirs) -> None:
+    """At once, and no call to Kinesis is made with another identity."""
+    theirs.role.trusted = False
+    for call in (BotoStreamCatalog(theirs.address).describe, lambda: read(connect(theirs.address), "shardId-000000000000")):
+        with pytest.raises(AccessDenied, match="the trust policy of that role needs"):
+            call()
+    assert not theirs.calls("kinesis")
+
+
+def test_a_role_that_may_list_and_not_read_is_refused_with_the_statement_for_its_policy(theirs: Theirs) -> None:
+    """All four actions: the next one that is missing would show at the next start."""
+    theirs.role.may = READ - {"GetRecords"}
+    client = connect(theirs.address)
+    (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards
+    with pytest.raises(AccessDenied) as refused:
+        read(client, shard.id)
+    assert statements(str(refused.value)) == [{"Effect": "Allow", "Action": sorted(f"kinesis:{action}" for action in READ), "Resource": theirs.arn}]
+    assert "a policy of arn:aws:iam::444455556666:role/orders-reader needs" in str(refused.value)
+
+
+def test_an_arn_without_a_role_is_refused_with_the_resource_policy_that_is_missing(theirs: Theirs) -> None:
+    """The other way to a stream of another account."""
+    with pytest.raises(AccessDenied, match=f"the resource policy of {theirs.arn} needs .*sluice-driver"):
+        BotoStreamCatalog(theirs.config(roleArn=None, externalId=None).stream.address).describe()
+
+
+def test_a_service_that_answers_with_another_accounts_stream_is_refused(theirs: Theirs) -> None:
+    """An emulator that does not look at the account: its positions would be written as those of the stream that was asked for."""
+    arn = theirs.arn.replace(OTHER_ACCOUNT, "777788889999")
+    with pytest.raises(Refused):
+        BotoStreamCatalog(theirs.config(arn=arn).stream.address).describe()
+    with pytest.raises(Refused, match="the service answers with the stream"):
+        theirs.address.check(arn)
+
+
+@pytest.mark.parametrize("trouble", [("Throttling", 400), ("InternalFailure", 500), ("ExpiredTokenException", 403)])
+def test_a_call_waits_for_an_sts_that_is_in_trouble(theirs: Theirs, trouble: tuple[str, int]) -> None:
+    """A session ends meanwhile; the call is made once there is another one, and with no other key."""
+    theirs.accounts.seconds = 0.2
+    client = connect(theirs.address)
+    (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards
+    theirs.accounts.trouble = trouble
+    PAUSE.wait(0.3)
+    back = threading.Timer(1.0, setattr, (theirs.accounts, "trouble", None))
+    back.start()
+    assert read(client, shard.id)
+    back.join()
+    theirs.check()
+
+
+def test_an_sts_that_stays_in_trouble_is_named_with_the_role(theirs: Theirs) -> None:
+    """After the patience of a call."""
+    theirs.accounts.trouble = ("ExpiredTokenException", 403)
+    catalog = BotoStreamCatalog(theirs.address, Patience(limit=1.0))
+    with pytest.raises(ServiceUnavailable, match=f"there are no valid credentials of role {theirs.role.arn}: "):
+        catalog.describe()
+    assert not theirs.calls("kinesis")
+
+
+def test_an_sts_that_cannot_be_reached_is_named_with_the_way_to_it(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A private network has often an endpoint of Kinesis and none of STS."""
+    with socket.create_server((LOOPBACK, 0)) as nobody:
+        port = nobody.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{LOOPBACK}:{port}")
+    credentials_of(theirs.address.role, theirs.address.region).begun(60)  # the first attempt makes a client
+    with pytest.raises(
+        ServiceUnavailable, match=f"role {theirs.role.arn}: no answer from STS: .*:{port}.*; check this machine's network: .*VPC endpoint"
+    ):
+        BotoStreamCatalog(theirs.address, Patience(limit=1.0, cap=0.5)).describe()
+
+
+def test_an_own_key_that_sts_does_not_know_ends_the_call_at_once(theirs: Theirs) -> None:
+    """As Kinesis would without a role."""
+    theirs.accounts.trouble = ("InvalidClientTokenId", 403)
+    with pytest.raises(Refused, match="correct the AWS credentials that assume the role: `aws sts get-caller-identity`"):
+        connect(theirs.address).get_iterator("shardId-000000000000", TRIM_HORIZON)
+    assert not theirs.calls("kinesis")
+
+
+def test_an_sts_that_refuses_until_somebody_acts_is_not_asked_for_ever(theirs: Theirs) -> None:
+    """The call ends at once, with what to do."""
+    theirs.accounts.trouble = ("RegionDisabledException", 403)
+    with pytest.raises(Refused, match="aws account enable-region"):
+        BotoStreamCatalog(theirs.address).describe()
+    assert not theirs.calls("kinesis")
+
+
+def test_sessions_are_begun_again_when_the_trust_is_back(theirs: Theirs) -> None:
+    """Nothing has to be started again by hand."""
+    theirs.accounts.seconds = 0.2
+    client = connect(theirs.address)
+    (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards
+    theirs.role.trusted = False
+    PAUSE.wait(0.3)
+    with pytest.raises(AccessDenied, match="the trust policy of"):
+        read(client, shard.id)
+    theirs.role.trusted = True
+    PAUSE.wait(1.0)
+    assert read(client, shard.id)

@@ -1,0 +1,68 @@
+"""Moves of positions by one view: when one counts as overdue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from plan.views import MOVING, NOW, RESOURCE, gone, position, seconds, view, wanted
+
+from sluice_operator.plan.rules import plan
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.state.actions import CreateResetJob, Plan
+from sluice_operator.state.objects import Observed, Resource
+from sluice_operator.state.status import PositionState, PositionStatus, Status
+
+HOURS = timedelta(hours=2)
+PAUSED = replace(RESOURCE, paused=True)
+
+
+def planned(move: PositionStatus, later: timedelta = timedelta(), spec: DesiredSpec = MOVING, resource: Resource = RESOURCE) -> Plan:
+    """The plan for a consumer without a driver and without a Job, so much later."""
+    status = Status(observed_generation=1, driver=gone(), position=move)
+    return plan(replace(view(spec=spec, status=status, observed=Observed(), resource=resource), now=NOW + later))
+
+
+def resting(**fields: Any) -> DesiredSpec:
+    """The spec with the move, of a consumer that shall not run."""
+    return wanted(**{"position": MOVING.raw["position"], **fields})
+
+
+@pytest.mark.parametrize("state", [PositionState.RUNNING, PositionState.LOST, PositionState.FAILING], ids=str)
+@pytest.mark.parametrize(
+    ("spec", "resource"),
+    [(resting(suspend=True), RESOURCE), (MOVING, PAUSED)],
+    ids=["suspended", "paused"],
+)
+def test_the_time_in_which_no_driver_is_wanted_does_not_count(state: PositionState, spec: DesiredSpec, resource: Resource) -> None:
+    """After two hours in which a person repaired what was wrong, the move is tried again: else a driver would read from where it was."""
+    move = position(state=state, since=seconds(-60), next_at=seconds(10), message="boom")
+    rested = planned(move, spec=spec, resource=resource).status.position
+    assert rested is not None
+    assert planned(rested, HOURS / 2, spec, resource).status.position == rested
+    resumed = planned(rested, HOURS)
+    assert resumed.actions == (CreateResetJob(),)
+    assert resumed.status.position is not None
+    assert (resumed.status.position.state, resumed.status.position.since) == (PositionState.RUNNING, NOW + HOURS)
+
+
+def test_without_replicas_a_move_is_tried_for_as_long_as_that_lasts() -> None:
+    """No driver reads, so none is waited for."""
+    move = position(state=PositionState.LOST, since=seconds(-60), next_at=seconds(10), message="boom")
+    for late in (timedelta(minutes=1), HOURS):
+        tried = planned(move, late, resting(replicas=0))
+        assert tried.actions == (CreateResetJob(),)
+        assert tried.status.position is not None
+        move = replace(tried.status.position, state=PositionState.LOST, next_at=seconds(70))
+
+
+def test_a_move_of_an_operator_that_kept_no_time_is_given_up_as_well() -> None:
+    """From when it was seen first."""
+    first = planned(position(since=None)).status.position
+    assert first is not None
+    assert first.since == NOW
+    late = planned(first, timedelta(seconds=600)).status.position
+    assert late is not None
+    assert late.state is PositionState.REFUSED

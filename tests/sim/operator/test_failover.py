@@ -1,0 +1,310 @@
+"""`spec.rollout.standby: Always`: a standby stays behind the driver, and continues when that is killed or its node is lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from kstatus import CURRENT, kstatus
+from steering.machine import Operating
+from steering.world import World
+from test_ending import QUICK, begun
+from test_rolling import HABITS, STOPS, Rolling, names
+
+ALWAYS: dict[str, Any] = {"strategy": "Standby", "standby": "Always", "readySeconds": 30}
+LEASE = 20  # seconds; the default
+FEW = settings(QUICK, max_examples=max(QUICK.max_examples // 5, 1))  # rollouts with a standby have a machine of their own
+
+
+class FailingOver(Rolling):
+    """And a standby that stays."""
+
+    @rule(rollout=st.sampled_from([ALWAYS, ALWAYS, ALWAYS, None]), standby=st.sampled_from([*HABITS, "mute"]))
+    def rolls(self, rollout: dict[str, Any] | None, standby: str) -> None:
+        """See `Operating`."""
+        Operating.rolls(self, rollout, standby)
+
+
+def guarded(standby: str = "ok") -> Operating:
+    """A consumer that works, and whose standby is ready, or what else it is."""
+    operating = begun()
+    operating.wait(seconds=20)
+    operating.rolls(ALWAYS, standby)
+    operating.wait(seconds=20)
+    return operating
+
+
+def nodes(world: World) -> dict[str, str]:
+    """Where each driver is."""
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in world.drivers()}
+
+
+def kill(world: World) -> None:
+    """SIGKILL of the driver that the status names: nobody releases its lease."""
+    world.nodes.kill(world.status["driver"]["uid"], 137)
+
+
+def is_ready(world: World, attempt: int) -> bool:
+    """That attempt works, with its standby behind it."""
+    ready = world.condition("Ready").get("status") == world.condition("StandbyReady").get("status") == "True"
+    return ready and world.status["driver"]["attempt"] == attempt and "standby" in world.status
+
+
+def test_a_standby_keeps_the_invariants_through_anything() -> None:
+    """Crashes, lost replies, two leaders, lost nodes; stops, moves and rollouts while a standby stands for good."""
+    run_state_machine_as_test(FailingOver, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+def test_a_standby_stays_behind_a_driver_that_works() -> None:
+    """The resource is Current, and nothing is written or looked for while it stands."""
+    operating = guarded()
+    world = operating.world
+    assert (names(operating), is_ready(world, 1), kstatus(world.must())) == (["orders-driver-1", "orders-driver-2"], True, CURRENT)
+    told = world.reasons()
+    operating.wait(seconds=300)
+    assert (names(operating), world.reasons()) == (["orders-driver-1", "orders-driver-2"], told)
+    operating.teardown()
+
+
+def selected(world: World) -> set[str]:
+    """The drivers whose executors an autoscaler finds, by `status.selector`."""
+    wanted = {tuple(each.split("=")) for each in world.status["selector"].split(",")}
+    return {pod["metadata"]["ownerReferences"][0]["name"] for pod in world.executors() if wanted <= pod["metadata"]["labels"].items()}
+
+
+def test_an_autoscaler_finds_the_executors_of_the_driver_only() -> None:
+    """Those of a standby are idle, and a mean over both halves the load. After a failover it finds those of the next driver."""
+    operating = guarded()
+    world = operating.world
+    owners = {pod["metadata"]["ownerReferences"][0]["name"] for pod in world.executors()}
+    assert (owners, selected(world)) == ({"orders-driver-1", "orders-driver-2"}, {"orders-driver-1"})
+    kill(world)
+    assert world.run(LEASE + 70, until=lambda: is_ready(world, 2))
+    operating.wait(seconds=20)
+    assert selected(world) == {"orders-driver-2"}
+    operating.teardown()
+
+
+def test_a_driver_that_is_killed_is_followed_when_its_lease_expires_and_the_next_standby_is_made() -> None:
+    """No start lies in between."""
+    operating = guarded()
+    world = operating.world
+    kill(world)
+    assert world.run(LEASE + 10, until=lambda: world.condition("Ready")["status"] == "False")
+    assert world.run(LEASE + 10, until=lambda: world.status["driver"]["attempt"] == 2 and world.condition("Ready")["status"] == "True")
+    assert world.run(60, until=lambda: is_ready(world, 2))
+    assert names(operating) == ["orders-driver-2", "orders-driver-3"]
+    operating.teardown()
+
+
+def test_a_driver_on_a_dead_node_is_followed_and_the_next_standby_waits_until_the_node_is_gone() -> None:
+    """Its pod is not waited for, and no third driver is made beside it."""
+    operating = guarded()
+    world = operating.world
+    place = nodes(world)
+    assert place["orders-driver-1"] != place["orders-driver-2"]
+    operating.lose_node(node=place["orders-driver-1"], how="dead", seconds=LEASE + 30)
+    assert (world.status["driver"]["pod"], world.condition("Ready")["status"]) == ("orders-driver-2", "True")
+    assert names(operating) == ["orders-driver-1", "orders-driver-2"]
+    world.nodes.remove(place["orders-driver-1"])
+    assert world.run(120, until=lambda: is_ready(world, 2))
+    operating.teardown()
+
+
+def test_a_standby_follows_while_no_operator_acts() -> None:
+    """It needs none to take the lease. The operator names it afterwards."""
+    operating = guarded()
+    operating.pause(paused=True, seconds=1)
+    world = operating.world
+    kill(world)
+    operating.wait(seconds=LEASE + 15)
+    after = next(pod for pod in world.drivers() if pod["metadata"]["name"] == "orders-driver-2")
+    assert '"phase": "Running"' in after["metadata"]["annotations"]["sluice.dev/report"]
+    operating.pause(paused=False, seconds=60)
+    assert is_ready(world, 2)
+    operating.teardown()
+
+
+def test_a_driver_whose_pod_is_deleted_is_followed_within_seconds() -> None:
+    """As when its node is drained: it releases the lease."""
+    operating = guarded()
+    world = operating.world
+    world.delete_pod("orders-driver-1")
+    assert world.run(15, until=lambda: world.status["driver"]["attempt"] == 2 and world.condition("Ready")["status"] == "True")
+    assert world.run(60, until=lambda: is_ready(world, 2))
+    operating.teardown()
+
+
+def test_a_rollout_replaces_driver_and_standby_and_the_driver_works_until_the_next_is_ready() -> None:
+    """The standby of the former version goes first: there are two drivers at most."""
+    operating = guarded()
+    world = operating.world
+    operating.edit(edit="batch 9", seconds=6)
+    assert (world.status["driver"]["attempt"], world.condition("Ready")["status"]) == (1, "True")
+    assert world.run(90, until=lambda: is_ready(world, 3))
+    assert names(operating) == ["orders-driver-3", "orders-driver-4"]
+    operating.teardown()
+
+
+@pytest.mark.parametrize("moment", [0, 8, 20])
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_stop_ends_driver_and_standby(moment: int, stop: str) -> None:
+    """While it starts, and while it stands."""
+    operating = begun()
+    operating.wait(seconds=20)
+    operating.rolls(ALWAYS, "ok")
+    operating.wait(seconds=moment)
+    STOPS[stop](operating)
+    if stop in {"suspend", "scale"}:
+        assert (names(operating), operating.world.status.get("standby")) == ([], None)
+    operating.teardown()
+
+
+def test_a_driver_that_is_killed_is_not_followed_by_a_standby_whose_table_does_not_answer() -> None:
+    """Its credentials may have expired. A new driver is made, as without a standby."""
+    operating = guarded()
+    world = operating.world
+    operating.rolls(ALWAYS, "mute")
+    assert world.run(10, until=lambda: world.condition("StandbyReady").get("reason") == "StandbySilent")
+    kill(world)
+    assert world.run(120, until=lambda: world.status["driver"]["attempt"] == 3 and world.condition("Ready")["status"] == "True")
+    operating.rolls(ALWAYS, "ok")
+    operating.teardown()
+
+
+def test_a_standby_that_stays_silent_is_replaced() -> None:
+    """By one with newer credentials."""
+    operating = guarded()
+    world = operating.world
+    operating.rolls(ALWAYS, "mute")
+    assert world.run(90, until=lambda: world.status["standby"]["attempt"] > 2)
+    operating.rolls(ALWAYS, "ok")
+    assert world.run(90, until=lambda: is_ready(world, 1))
+    operating.teardown()
+
+
+def test_without_room_the_driver_works_on_and_the_standby_comes_when_there_is_some() -> None:
+    """The resource stays Current: a deploy tool waits for no node that nobody adds."""
+    operating = guarded("pending")
+    world = operating.world
+    operating.wait(seconds=300)
+    assert (world.condition("StandbyReady")["reason"], kstatus(world.must()), world.status["driver"]["attempt"]) == ("Unschedulable", CURRENT, 1)
+    operating.rolls(ALWAYS, "ok")
+    assert world.run(60, until=lambda: is_ready(world, 1))
+    assert world.status["standby"]["attempt"] == 2
+    operating.teardown()
+
+
+def test_a_standby_that_is_refused_delays_no_restart_of_the_driver() -> None:
+    """A quota that has no room for two: a driver that failed is replaced at once, and the answer to the standby stalls nothing."""
+    operating = begun()
+    operating.wait(seconds=20)
+    operating.account(missing=True, seconds=1)
+    operating.rolls(ALWAYS, "ok")
+    world = operating.world
+    assert world.run(20, until=lambda: world.condition("StandbyReady").get("reason") == "ApiRefused")
+    kill(world)
+    assert world.run(8, until=lambda: not names(operating))
+    assert not world.condition("Stalled")
+    operating.account(missing=False, seconds=60)
+    assert world.run(60, until=lambda: is_ready(world, world.status["driver"]["attempt"]))
+    assert world.status["standby"]["attempt"] > world.status["driver"]["attempt"]
+    operating.teardown()
+
+
+def test_a_standby_that_may_not_be_scaled_stalls_nothing_and_is_scaled_when_it_may() -> None:
+    """An admission policy refuses its new number of executors. The driver has it, and works; `StandbyReady` and an event name the answer."""
+    operating = guarded()
+    world = operating.world
+    world.admission.policies["patch", "Pod"] = world.now + timedelta(seconds=90), "Invalid"
+    world.admission.names = {"orders-driver-2"}
+    operating.scale(replicas=3, seconds=40)
+    assert (world.condition("Ready")["status"], world.condition("Stalled"), kstatus(world.must())) == ("True", {}, CURRENT)
+    assert "a change of it was refused" in world.condition("StandbyReady")["message"]
+    assert world.reasons().count("ApiRefused") == 1
+    operating.wait(seconds=90)
+    scaled = {pod["metadata"]["annotations"]["sluice.dev/executors"] for pod in world.drivers()}
+    assert (scaled, "refused" in world.condition("StandbyReady")["message"]) == ({"3"}, False)
+    operating.teardown()
+
+
+def test_a_driver_that_was_scaled_says_so_though_its_standby_was_refused() -> None:
+    """Both get their number in one pass. What is done is told, once, whatever becomes of the next action; what is refused is not."""
+    operating = guarded()
+    world = operating.world
+    world.admission.policies["patch", "Pod"] = world.now + timedelta(seconds=90), "Invalid"
+    world.admission.names = {"orders-driver-2"}
+    operating.scale(replicas=3, seconds=40)
+    assert scalings(world) == ["3 executors requested from orders-driver-1"]
+    operating.wait(seconds=90)
+    assert scalings(world) == ["3 executors requested from orders-driver-1", "3 executors requested from orders-driver-2"]
+    operating.teardown()
+
+
+def scalings(world: World) -> list[str]:
+    """Messages of the events of scaling."""
+    return [event["message"] for event in world.memory.all("Event") if event["reason"] == "Scaling"]
+
+
+def stranger(world: World, name: str, labels: dict[str, str]) -> None:
+    """A pod of somebody else has that name."""
+    meta = {"namespace": "default", "name": name, "labels": labels}
+    body = world.memory.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
+    world.ledger.foreign.add(body["metadata"]["uid"])
+
+
+LABELS = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "sluice.dev/attempt": "2"}
+
+
+@pytest.mark.parametrize("labels", [{}, LABELS])
+def test_a_strangers_pod_of_the_standbys_name_is_named_and_disturbs_nobody(labels: dict[str, str]) -> None:
+    """With our labels or without. The driver works, the creation is tried every 30 s, and the standby comes once the name is free."""
+    operating = begun()
+    operating.wait(seconds=20)
+    world = operating.world
+    stranger(world, "orders-driver-2", labels)
+    tries: list[Any] = []
+    real = world.memory.create
+    world.memory.create = lambda body: (tries.append(body) if body["kind"] == "Pod" else None, real(body))[1]  # type: ignore[method-assign]
+    operating.rolls(ALWAYS, "ok")
+    operating.wait(seconds=180)
+    told = world.condition("StandbyReady")
+    assert (told["status"], told["reason"], world.condition("Stalled"), kstatus(world.must())) == ("False", "ApiRefused", {}, CURRENT)
+    assert "Pod orders-driver-2 exists and is not this resource's" in told["message"]
+    assert "`kubectl delete pod orders-driver-2 -n default`" in told["message"]
+    assert len(tries) <= 7
+    assert world.reasons().count("ApiRefused") == 1
+    assert world.status["driver"]["attempt"] == 1
+    world.delete_pod("orders-driver-2", 0)
+    assert world.run(90, until=lambda: is_ready(world, 1))
+    operating.teardown()
+
+
+def test_a_version_that_fails_keeps_its_pauses() -> None:
+    """A standby follows at once, and its failure is counted: the next one is made after a stable run."""
+    operating = guarded()
+    world = operating.world
+    operating.blames("*", "raises")
+    operating.wait(seconds=400)
+    assert world.status["restarts"]["count"] >= 3
+    assert world.status["driver"]["attempt"] <= 9
+    assert world.condition("StandbyReady")["reason"] == "StandbyAwaited"
+    operating.blames("*", None)
+    operating.teardown()
+
+
+def test_a_trial_has_no_standby_and_a_rollback_gets_one() -> None:
+    """It would take the lease of a version that fails, before the rollback does."""
+    operating = guarded()
+    world = operating.world
+    operating.rolls({**ALWAYS, "trial": {"batches": 2, "seconds": 60}}, "ok")
+    assert world.run(60, until=lambda: "proven" in world.status)
+    operating.deploys("bad", "hangs", 40)
+    assert world.status["trial"]["state"] == "Running"
+    assert (world.condition("StandbyReady")["reason"], len(names(operating))) == ("StandbyAwaited", 1)
+    assert world.run(240, until=lambda: bool(world.condition("RolledBack")) and world.condition("StandbyReady").get("reason") == "Ready")
+    operating.teardown()

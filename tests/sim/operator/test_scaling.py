@@ -1,0 +1,175 @@
+"""`spec.autoscale`: the operator's machine with a stream whose load changes, and bounds that are set and removed at any moment."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from kstatus import CURRENT, kstatus
+from steering.load import Demand
+from steering.machine import Operating, seconds
+from test_ending import EXAMPLES, QUICK, begun
+
+Json = dict[str, object]
+BOUNDS: dict[str, Json | None] = {
+    "one to eight": {"max": 8, "coolDownSeconds": 60},
+    "two to three": {"min": 2, "max": 3, "coolDownSeconds": 60},
+    "slowly": {"max": 4, "targetLagSeconds": 10},
+    "six": {"min": 6, "max": 6},
+    "none": None,
+}
+LOADS: dict[str, Demand | None] = {
+    "none": Demand(0.0),
+    "half": Demand(0.5),
+    "three": Demand(3.0),
+    "too much": Demand(20.0),
+    "a hot shard": Demand(3.0, useful=1, hot=True),
+    "a slow sink": Demand(2.0, useful=1),
+    "unknown": None,
+}
+FEW = settings(QUICK, max_examples=min(8, EXAMPLES), stateful_step_count=16)  # their waits are long
+long = st.one_of(seconds, st.integers(60, 200))
+
+
+class Scaling(Operating):
+    """And a load that changes."""
+
+    @rule(bounds=st.sampled_from(sorted(BOUNDS)), seconds=long)
+    def bounded(self, bounds: str, seconds: int) -> None:
+        """`spec.autoscale` is set, edited or removed."""
+        self.autoscales(BOUNDS[bounds], seconds)
+
+    @rule(load=st.sampled_from(sorted(LOADS)), seconds=long)
+    def loaded(self, load: str, seconds: int) -> None:
+        """More comes, or less, or nobody knows."""
+        self.demands(LOADS[load], seconds)
+
+
+def chosen(operating: Operating) -> tuple[int, str]:
+    """The number of executors that work, and the last reason."""
+    world = operating.world
+    assert len(world.executors()) == world.status["autoscale"]["replicas"]
+    return len(world.executors()), world.status["autoscale"]["reason"]
+
+
+def scaled(demand: Demand | None, seconds: int = 30, **bounds: int) -> Operating:
+    """A consumer whose operator chooses."""
+    operating = begun()
+    operating.demands(demand, 10)
+    operating.autoscales({"max": 8, "coolDownSeconds": 60, **bounds}, seconds)
+    return operating
+
+
+@pytest.mark.slow
+def test_the_number_keeps_its_bounds_through_anything() -> None:
+    """Crashes, two leaders, strangers who write reports, drains and rollouts; no executor is taken away within the cool-down."""
+    run_state_machine_as_test(Scaling, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+@pytest.mark.slow
+def test_a_load_of_one_four_and_one() -> None:
+    """Up until it is carried, each time in one direction; and down one by one. The consumer is Ready and Current throughout."""
+    operating = scaled(Demand(0.5), 400)
+    assert chosen(operating) == (1, "Steady")
+    operating.demands(Demand(2.2), 400)
+    assert chosen(operating)[0] == 4
+    assert operating.world.tables["sluice_default_orders"].backlog < 60
+    operating.demands(Demand(0.5), 900)
+    assert chosen(operating) == (1, "Steady")
+    changes = [event["message"].split(":")[0] for event in operating.world.memory.all("Event") if event["reason"] == "Autoscaled"]
+    assert changes.count("executors 4 → 3") == changes.count("executors 3 → 2") == 1
+    assert [change for change in changes if change.endswith("→ 4")][1:] == []
+    assert kstatus(operating.world.must()) == CURRENT
+    operating.teardown()
+
+
+@pytest.mark.slow
+def test_a_sink_that_takes_no_more_is_named_and_the_former_number_comes_back() -> None:
+    """After the cool-down; a condition says so, and an event before and after the change."""
+    operating = scaled(Demand(3.0, useful=1), 700)
+    assert chosen(operating) == (2, "NoGain")
+    condition = operating.world.condition("ScalingLimited")
+    assert condition["reason"] == "NoGain"
+    assert "kubectl sluice logs orders" in condition["message"]
+    assert operating.world.reasons().count("ScalingLimited") <= 2
+    operating.demands(Demand(0.1), 100)
+    assert operating.world.condition("ScalingLimited") == {}
+    operating.teardown()
+
+
+def test_a_hot_shard_is_named_and_gets_no_executor() -> None:
+    """One task reads a shard."""
+    operating = scaled(Demand(3.0, useful=1, hot=True), 400)
+    assert chosen(operating) == (2, "HotShard")
+    assert "shardId-000000000002" in operating.world.condition("ScalingLimited")["message"]
+    operating.teardown()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", range(1, 5))
+@pytest.mark.parametrize("how", ["crash", "lose"])
+def test_an_operator_that_dies_after_any_write_decides_nothing_twice(write: int, how: str) -> None:
+    """The number is in the status before the driver gets it, and the next process continues from there."""
+    operating = scaled(Demand(3.5), 120)
+    operating.call_fails(who=0, what=how, at=write, times=1, seconds=0)
+    operating.wait(200)
+    assert chosen(operating)[0] == 4
+    assert operating.world.reasons().count("Autoscaled") <= 1
+    operating.teardown()
+
+
+def test_a_silent_driver_changes_nothing() -> None:
+    """And the status says so."""
+    operating = scaled(Demand(3.5), 20)
+    operating.lose_node(node="b", how="cut", seconds=200)
+    assert (operating.world.status["autoscale"]["replicas"], operating.world.status["autoscale"]["reason"]) == (2, "ReportStale")
+    operating.teardown()
+
+
+def short(how: str) -> Operating:
+    """Two executors run, the load is that of three and a half, and no more come."""
+    operating = scaled(Demand(2.0), 200)
+    assert chosen(operating) == (2, "Steady")
+    operating.executors_come(executors=how, seconds=1)
+    operating.demands(Demand(3.5), 400)
+    return operating
+
+
+@pytest.mark.parametrize("how", ["pending", "refused"])
+def test_executors_that_never_come_are_named_and_no_more_are_asked_for(how: str) -> None:
+    """No node, or a quota. The consumer goes on with those that it has; once the others come, the next step is decided."""
+    operating = short(how)
+    world = operating.world
+    assert (world.status["autoscale"]["replicas"], world.status["autoscale"]["reason"]) == (4, "ExecutorsOverdue")
+    message = world.condition("ScalingLimited")["message"]
+    assert message.startswith("2 executors ready, 4 wanted")
+    assert "kubectl sluice events orders" in message
+    assert world.reasons().count("Autoscaled") <= 2
+    operating.executors_come(executors="ok", seconds=400)
+    assert chosen(operating)[0] == 4
+    assert world.condition("ScalingLimited").get("reason") != "ExecutorsOverdue"
+    assert world.condition("Stalled") == {}
+    operating.teardown()
+
+
+@pytest.mark.slow
+def test_executors_that_never_come_are_given_up_when_those_that_run_are_enough() -> None:
+    """The number becomes theirs in one step; a load that grows later is answered again."""
+    operating = short("pending")
+    operating.demands(Demand(1.0), 600)
+    assert operating.world.status["autoscale"]["replicas"] in {1, 2}
+    assert operating.world.condition("ScalingLimited") == operating.world.condition("Stalled") == {}
+    assert any("4 → 2: ScaledDown" in event["message"] for event in operating.world.memory.all("Event") if event["reason"] == "Autoscaled")
+    operating.executors_come(executors="ok", seconds=1)
+    operating.demands(Demand(3.5), 600)
+    assert chosen(operating)[0] == 4
+    operating.teardown()
+
+
+def test_a_restart_keeps_the_number() -> None:
+    """The next driver begins with it."""
+    operating = scaled(Demand(3.5), 500)
+    operating.edit(edit="batch 9", seconds=30)
+    assert chosen(operating)[0] == 4
+    operating.teardown()
