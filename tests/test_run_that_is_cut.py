@@ -106,4 +106,5 @@ def test_only_what_spark_gave_no_time_to_connect_runs_again(tmp_path: Path) -> N
     command = [sys.executable, "-m", "pytest", *options, "test_busy.py"]
     printed = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     assert "1 failed, 1 passed, 1 rerun" in printed
-    assert "test_is_wrong" in printed.splitlines()[-2]
+    assert "FAILED test_busy.py::test_is_wrong - " in printed
+    assert "FAILED test_busy.py::test_connects" not in printed
