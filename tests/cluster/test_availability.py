@@ -16,7 +16,7 @@ from sluice_lab.scenario.topology import Stream
 pytestmark = pytest.mark.cluster
 
 NAME, STREAM, TABLE = "steadfast", "availability", "availability-kcl"
-LIMIT = 20.0  # seconds, from the death of a leader to the next
+LIMIT = 60.0  # seconds, from the death of a leader to the next; 18 on a busy machine
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def apply(cluster: KindCluster, namespace: str, objects: list[Json], home: Path)
             path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
             cluster.kubectl("apply", "--server-side", f"--namespace={namespace}", f"--filename={path}")
         if name == "definitions":
-            _established(cluster, path)
+            established(cluster.kubectl, f"--filename={path}")
 
 
 def remove(cluster: KindCluster, namespace: str, objects: list[Json]) -> None:
@@ -42,15 +43,19 @@ def remove(cluster: KindCluster, namespace: str, objects: list[Json]) -> None:
             cluster.kubectl("delete", body["kind"], body["metadata"]["name"], "--ignore-not-found")
 
 
-def _established(cluster: KindCluster, path: Path) -> None:
-    """Wait for CRDs. Older versions of kubectl fail on one whose status is empty, so it is asked again."""
+def established(kubectl: Callable[..., str], crds: str) -> None:
+    """Wait until the API server serves CRDs. kubectl fails on one whose status is still empty, so it is asked again.
+
+    Raises:
+        LabError: the API server takes too long.
+    """
 
     def done() -> bool:
         try:
-            cluster.kubectl("wait", "--for=condition=Established", f"--filename={path}", "--timeout=10s")
+            kubectl("wait", "--for=condition=Established", crds, "--timeout=10s")
         except LabError:
             return False
         return True
 
-    if not processes.poll(done, seconds=60, pause=1):
-        raise LabError(f"the API server does not serve the kinds in {path}")
+    if not processes.poll(done, seconds=180, pause=1):
+        raise LabError(f"the API server does not serve {crds}")

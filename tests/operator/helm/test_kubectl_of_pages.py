@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from chart import CHART, NAMESPACE, of, rendered
 from page_blocks import ROOT
 
 from sluice_lab import places
-from sluice_lab.machine import apiserver
+from sluice_lab.machine import apiserver, tool_objects
 from sluice_lab.machine.processes import run
 
 pytestmark = pytest.mark.apiserver
@@ -38,9 +39,9 @@ def kubeconfig() -> Iterator[Path]:
         pytest.skip("kubectl is not on this machine")
     with apiserver.running(places.work(), ("admin",)) as server:
         found = server.kubeconfig("admin")
-        kubectl = ("kubectl", f"--kubeconfig={found}")
-        run(*kubectl, "apply", "--server-side", f"--filename={CHART / 'files' / 'crd.yaml'}")
-        run(*kubectl, "wait", "--for=condition=Established", "crd/kinesisconsumers.sluice.dev", "--timeout=60s")
+        kubectl = partial(run, "kubectl", f"--kubeconfig={found}")
+        kubectl("apply", "--server-side", f"--filename={CHART / 'files' / 'crd.yaml'}")
+        tool_objects.established(kubectl, "crd/kinesisconsumers.sluice.dev")
         yield found
 
 
