@@ -31,7 +31,7 @@ from one_spark import ENDED_EARLY, spark
 from side_by_side import Scheduler, rank, scheduler
 
 from sluice_lab import places
-from sluice_lab.machine import spark_classes
+from sluice_lab.machine import parts, spark_classes
 
 __all__ = [
     "credentials",
@@ -47,6 +47,7 @@ __all__ = [
 
 CLUSTER = "tests/cluster/"
 os.environ.setdefault("JAVA_TOOL_OPTIONS", spark_classes.options(places.work()))
+os.environ.setdefault(parts.BUILDS, "no")
 
 # How long an example takes is this machine's business: beside other work any of them may take a second.
 settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])

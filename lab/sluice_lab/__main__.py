@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from sluice_lab import places, program
+from sluice_checkpoints.plurals import counted
+from sluice_lab import everything, places, program
 from sluice_lab.aws import emulators
-from sluice_lab.machine import cluster, docker, images, processes, pruning, spark_classes
+from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster, docker, images, processes, pruning
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.scenario import installing
@@ -38,11 +40,11 @@ def up(name: str, workers: int) -> None:
 
 
 @main.command()
-def build() -> None:
-    """Build what tests, a cluster and an API server are made of, unless it is there. Nothing is started but Docker, if it does not answer."""
-    work = places.work()
-    spark_classes.build(work)
-    installing.build(work)
+@click.argument("groups", nargs=-1, type=click.Choice(list(everything.GROUPS)))
+def build(groups: tuple[str, ...]) -> None:
+    """Build what tests are made of, unless it is there: `light` needs neither Go nor Docker. Without GROUPS: `light` and `cluster`."""
+    if failed := everything.build(groups or ("light", "cluster")):
+        raise LabError(f"{counted(failed, 'part')} could not be built here, see above")
 
 
 @main.command()

@@ -8,10 +8,8 @@ constraints/spark-<line>.txt pins what differs from there. A line's environment 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -26,7 +24,7 @@ from typing import Any
 from sluice_consumer.sinks import delta_table
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import spark_jars
+from sluice_lab.machine import parts, spark_jars
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import console, step
 
@@ -111,7 +109,7 @@ def tree() -> str:
 
 
 def python(line: str) -> Path:
-    """The interpreter of a line; its environment is made if it is not there, or not of these pins.
+    """The interpreter of a line. Its environment links to packages that are fetched once, and sees those of this one behind them.
 
     Raises:
         LabError: there is no such line.
@@ -120,31 +118,23 @@ def python(line: str) -> Path:
         return Path(sys.executable)
     if line not in others():
         raise LabError(f"there is no line {line} of Spark here: LINE is one of {', '.join([default(), *others()])}")
-    folder = places.work() / "venvs" / f"spark-{line}"
-    with places.lock(folder.with_name(f"{folder.name}.lock")), step(f"Python with Spark {line}") as current:
-        pins, shared = pins_of(FOLDER / f"spark-{line}.txt"), Path(sysconfig.get_path("purelib")).resolve()
-        marker, wanted = folder / "installed", inputs(pins, shared)
-        if marker.exists() and marker.read_text() == wanted:
-            current.note("already there")
-        else:
-            _make(folder, pins, shared)
-            marker.write_text(wanted)
+    pins = pins_of(FOLDER / f"spark-{line}.txt")
+
+    def fetch(folder: Path) -> None:
+        pinned = [f"{name}=={version}" for name, version in pins.items()]
+        with step(f"Python with Spark {line}"):
+            run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", f"--target={folder}", *pinned)
+
+    packages = parts.part(f"spark-{line}", (sorted(pins.items()), sys.version), fetch)
+    folder = places.work() / "venvs" / packages.name
+    with places.lock(folder.with_name(f"{folder.name}.lock")):
+        if not (folder / "bin" / "python").exists():
+            run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+            own, shared = next((folder / "lib").glob("python*")) / "site-packages", Path(sysconfig.get_path("purelib")).resolve()
+            (own / "shared.pth").write_text(f"import site; site.addsitedir({str(shared)!r})\n")
+            for package in packages.iterdir():
+                (own / package.name).symlink_to(package)
     return folder / "bin" / "python"
-
-
-def inputs(pins: Pins, shared: Path) -> str:
-    """What an environment was made of, as a hash."""
-    return hashlib.sha256(repr((sorted(pins.items()), str(shared), sys.version)).encode()).hexdigest()
-
-
-def _make(folder: Path, pins: Pins, shared: Path) -> None:
-    """An environment with these packages; it sees all that is in `shared`, behind its own."""
-    shutil.rmtree(folder, ignore_errors=True)
-    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
-    own = next((folder / "lib").glob("python*")) / "site-packages"
-    (own / "shared.pth").write_text(f"import site; site.addsitedir({str(shared)!r})\n")
-    pinned = [f"{name}=={version}" for name, version in pins.items()]
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", f"--target={own}", *pinned)
 
 
 @dataclass(frozen=True)
@@ -264,9 +254,9 @@ def submitted(line: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
 
 def jars(line: str) -> list[Path]:
     """What the image adds to a line of Spark; our log store is among it where Delta is."""
-    found = spark_jars.cached(places.work(), line)
+    found = spark_jars.fetched(line)
     storage = [jar for jar in found if jar.name.startswith("delta-storage")]
-    return [*found, spark_jars.log_store(places.work(), line, [*storage, *_hadoop(line)])] if storage else found
+    return [*found, spark_jars.log_store(line, [*storage, *_hadoop(line)])] if storage else found
 
 
 def _hadoop(line: str) -> Iterator[Path]:

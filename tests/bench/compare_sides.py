@@ -132,7 +132,7 @@ def sluice(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FB
 
 def kcl(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FBT001 - see `Side`
     """`KclWorker.java`."""
-    path = f"{kcl_jars.cached(places.work())}/*:{classes()}"
+    path = f"{kcl_jars.fetched()}/*:{classes()}"
     quicker = [str(millis) for millis in side.settings.values()] if quick else []
     return ("java", "-cp", path, "KclWorker", side.services.stream, side.identity, str(notes), str(side.hold), *quicker)
 
@@ -144,7 +144,7 @@ def classes() -> Path:
     with places.lock(home.with_suffix(".lock")):
         if not (home / source.name).exists() or (home / source.name).read_text() != source.read_text():
             shutil.rmtree(home, ignore_errors=True)
-            processes.run("javac", "-cp", f"{kcl_jars.cached(places.work())}/*", "-d", str(places.made(home)), str(source))
+            processes.run("javac", "-cp", f"{kcl_jars.fetched()}/*", "-d", str(places.made(home)), str(source))
             shutil.copy(source, home)
     return home
 

@@ -53,7 +53,7 @@ class Published:
 
     def push_chart(self, folder: Path) -> tuple[str, ...]:
         """Push the chart of an earlier release to a place of its own; returns how Helm is told of it."""
-        earlier, program = publishing.Registry(f"{self.registry.name}/{BEFORE}", plain_http=True), tools.helm(places.work())
+        earlier, program = publishing.Registry(f"{self.registry.name}/{BEFORE}", plain_http=True), tools.helm()
         archive = Path(run(program, "package", str(folder), f"--destination={self.folder.parent}").strip().rpartition(" ")[2])
         earlier.push_chart(archive, program)
         version = archive.stem.removeprefix("sluice-")
@@ -69,7 +69,7 @@ def published(bench: Bench, folder: Path) -> Iterator[Published]:
         pulling.over_http(bench.cluster, registry.name.partition("/")[0])
         source = of_last_commit(_committed(folder / "repository"), folder / "source")
         making.make(making.Order(source, VERSION, registry.name, folder / "dist", work), with_plugin=False)
-        publishing.publish(folder / "dist", registry, tools.helm(work))
+        publishing.publish(folder / "dist", registry, tools.helm())
         yield Published(folder / "dist", registry)
 
 

@@ -75,7 +75,7 @@ def _of(labels: Mapping[str, str]) -> str:
 def scraping(bench: Bench) -> Iterator[Scraper]:
     """The chart with its monitors and alerts, and a Prometheus for them, while the block lasts."""
     host = clusters.host_address(bench.cluster).listen
-    crds = [crd for crd in prometheus.operator_crds(bench.cluster.work) if crd["spec"]["names"]["kind"] in KINDS]  # type: ignore[index]  # JSON
+    crds = [crd for crd in prometheus.operator_crds() if crd["spec"]["names"]["kind"] in KINDS]  # type: ignore[index]  # JSON
     assert len(crds) == len(KINDS)
     names = [f"crd/{crd['metadata']['name']}" for crd in crds]  # type: ignore[index]  # JSON
     for crd in crds:
@@ -91,7 +91,7 @@ def scraping(bench: Bench) -> Iterator[Scraper]:
 
 
 def _started(bench: Bench, discovery: str) -> Scraper:
-    program = prometheus.program(bench.cluster.work, "prometheus")
+    program = prometheus.program("prometheus")
     processes.run("docker", "cp", program, f"{bench.cluster.node}:{PROGRAM}")
     bench.apply_in(OPERATOR_NAMESPACE, _config(bench, discovery), _pod(_image(bench)))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ import yaml
 from cluster_bench import Bench, condition, consumer, is_ready
 from git_repository import Repository
 
-from sluice_lab import places
-from sluice_lab.errors import LabError
 from sluice_lab.machine import argocd
 from sluice_lab.machine.argocd import ArgoCd
 from sluice_lab.scenario import installing, kcl_table
@@ -95,19 +92,14 @@ class GitOps:
 @pytest.fixture(scope="module")
 def gitops(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitOps]:
     """Argo CD with the chart's customizations, and a repository that has the chart."""
-    if not argocd.binary(places.work()).exists() and not os.environ.get("SLUICE_GITOPS"):
-        pytest.skip("Argo CD is not built here: `make test-gitops` builds it (10 minutes of a core) and runs this")
     repository = Repository.new(tmp_path_factory.mktemp("gitops"))
     shutil.copytree(CHART, repository.folder / "charts" / "sluice")
     repository.commit("Add the chart")
     shown = bench.cluster.helm(
         "template", RELEASE, str(CHART), "--set=argocd.customizations=true", "--kube-version=1.34.0", "--show-only=templates/argocd.yaml"
     )
-    try:
-        with argocd.running(bench.cluster, yaml.safe_load(shown)["data"]) as argo:
-            yield GitOps(bench, argo, repository)
-    except LabError as error:
-        pytest.fail(str(error))
+    with argocd.running(bench.cluster, yaml.safe_load(shown)["data"]) as argo:
+        yield GitOps(bench, argo, repository)
 
 
 @pytest.fixture(scope="module", autouse=True)

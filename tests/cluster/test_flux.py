@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,6 @@ from git_repository import BRANCH, Repository
 from rules_world import world
 
 from sluice_lab import places
-from sluice_lab.errors import LabError
 from sluice_lab.machine import flux as machine
 from sluice_lab.scenario.installing import NAMESPACE
 
@@ -26,21 +24,16 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module")
 def synced(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synced]:
     """Flux with the page's Kustomization, one of the CRD before it, and one that comes after it."""
-    if not all(machine.binary(places.work(), name).exists() for name in (machine.SOURCE, machine.KUSTOMIZE)) and not os.environ.get("SLUICE_GITOPS"):
-        pytest.skip("Flux is not built here: `make test-gitops` builds it (10 minutes of a core) and runs this")
     repository = Repository.new(tmp_path_factory.mktemp("flux"))
     crds = [yaml.safe_load(path.read_text()) for path in sorted((places.REPO / "crds").glob("*.yaml"))]
     repository.write("crds.yaml", *crds, folder="operator")
     after = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": AFTER, "namespace": NAMESPACE}}
     repository.write("after.yaml", after, folder="after")
-    try:
-        with world(bench, "flux", shards=2) as stream, repository.served() as url, machine.running(bench.cluster) as flux:
-            found = Synced(flux, repository, stream)
-            repository.write("consumer.yaml", found.manifest())
-            _begin(found, url)
-            yield found
-    except LabError as error:
-        pytest.fail(str(error))
+    with world(bench, "flux", shards=2) as stream, repository.served() as url, machine.running(bench.cluster) as flux:
+        found = Synced(flux, repository, stream)
+        repository.write("consumer.yaml", found.manifest())
+        _begin(found, url)
+        yield found
 
 
 def _begin(synced: Synced, url: str) -> None:

@@ -60,7 +60,7 @@ class Reader:
 def reader(bench: Bench, published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """On a cluster without Sluice, with the stream of the page."""
     folder = tmp_path_factory.mktemp("start")
-    for program in (tools.kubectl(bench.cluster.work, bench.cluster.node), tools.helm(bench.cluster.work)):
+    for program in (tools.kubectl(bench.cluster.work, bench.cluster.node), tools.helm()):
         assert os.access(program, os.X_OK)
     with Stream(bench.aws.kinesis, "orders").existing(1), without_sluice(bench):
         yield Reader(bench, published, folder)

@@ -11,6 +11,7 @@ import pytest
 
 from sluice_lab import places, spark_lines
 from sluice_lab.errors import LabError
+from sluice_lab.machine import parts
 from sluice_lab.spark_lines import LineRun
 
 
@@ -104,6 +105,8 @@ def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.M
     pins = tmp_path / "constraints"
     pins.mkdir()
     monkeypatch.setenv("SLUICE_WORK", str(tmp_path))
+    monkeypatch.setenv("SLUICE_PARTS", str(tmp_path / "parts"))
+    monkeypatch.delenv(parts.BUILDS, raising=False)
     monkeypatch.setattr(spark_lines, "FOLDER", pins)
     installed: list[tuple[str, ...]] = []
 

@@ -9,11 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from sluice_lab import places
-from sluice_lab.errors import LabError
 from sluice_lab.machine import tools
 
 Json = dict[str, Any]
@@ -26,10 +23,7 @@ KUBERNETES = "--kube-version=1.34.0"
 @functools.cache
 def helm() -> str:
     """The program: on PATH, or built once."""
-    try:
-        return tools.helm(places.work())
-    except LabError as error:
-        pytest.skip(f"the chart cannot be rendered on this machine: {error}")
+    return tools.helm()
 
 
 def rendered(*options: str, **values: Any) -> list[Json]:

@@ -79,7 +79,7 @@ def s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[st
 def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
     """Start DynamoDB Local, with one database for all regions and credentials."""
     port = free_port(host, port)
-    release, home = downloads.dynamodb_local(work)
+    release, home = downloads.dynamodb_local()
     java = ("java", "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.library.path={home}", "-cp", f"{home}/*", release.main)
     arguments = ("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port))
     return start(work, Program(f"dynamodb-local-{port}", (*java, *arguments), cwd=home), host, port)
@@ -88,7 +88,7 @@ def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = No
 def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
     """Start kinesis-local: plain HTTP, JSON and CBOR. It creates, splits and merges within 100 ms."""
     port = free_port(host, port)
-    home = downloads.node_modules(work) / "kinesis-local"
+    home = downloads.node_modules() / "kinesis-local"
     seconds = ("CREATE_STREAM", "DELETE_STREAM", "SPLIT_SHARD", "MERGE_SHARDS", "UPDATE_SHARD_COUNT")
     env = {
         **{f"{name}_DURATION": "100ms" for name in seconds},
@@ -105,7 +105,7 @@ def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) 
     """Start kinesalite. It creates and changes streams within 100 ms."""
     port = free_port(host, port)
     times = (f"--{what}StreamMs=100" for what in ("create", "delete", "update"))
-    cli = str(downloads.node_modules(work) / "kinesalite" / "cli.js")
+    cli = str(downloads.node_modules() / "kinesalite" / "cli.js")
     script = (cli, f"--port={port}", f"--shardLimit={SHARD_LIMIT}", *times)
     return start(work, _node(f"kinesalite-{port}", host, {}, *script), host, port)
 
@@ -113,7 +113,7 @@ def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) 
 def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
     """Start dynalite. A table is CREATING for a second, and DELETING for a minute."""
     port = free_port(host, port)
-    cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
+    cli = str(downloads.dynalite_modules() / "dynalite" / "cli.js")
     return start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
 
 
@@ -130,13 +130,13 @@ def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emula
     folders = (places.made(home / "buckets"), places.made(home / "metadata"))
     flags = ("--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--region", "us-east-1", "--port", f"{host}:{port}", "--quiet")
     accounts = ("--iam-dir", str(places.made(home / "accounts")))
-    program = (tools.versitygw(work), *flags, *accounts, "posix", "--sidecar", str(folders[1]), str(folders[0]))
+    program = (tools.versitygw(), *flags, *accounts, "posix", "--sidecar", str(folders[1]), str(folders[0]))
     return start(work, Program(f"s3-{port}", program), host, port)
 
 
-def make_s3_account(work: Path, endpoint: str, access_key: str, secret_key: str) -> None:
+def make_s3_account(endpoint: str, access_key: str, secret_key: str) -> None:
     """Makes an account on a running S3 server, which has no right on the buckets of others."""
-    admin = (tools.versitygw(work), "admin", "--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--endpoint-url", endpoint)
+    admin = (tools.versitygw(), "admin", "--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--endpoint-url", endpoint)
     processes.run(*admin, "create-user", "--access", access_key, "--secret", secret_key, "--role", "user")
 
 

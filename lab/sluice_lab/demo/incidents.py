@@ -207,7 +207,7 @@ def _scraping(home: Path, port: int) -> Iterator[Prometheus]:
     config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": [{"job_name": "drivers", "static_configs": [target]}]}
     (home / "prometheus.json").write_text(json.dumps(config), encoding="utf-8")
     options = (f"--config.file={home / 'prometheus.json'}", f"--storage.tsdb.path={data}", f"--web.listen-address={listen}")
-    running = processes.start(places.work(), Program("incident-prometheus", (prometheus.program(places.work(), "prometheus"), *options)))
+    running = processes.start(places.work(), Program("incident-prometheus", (prometheus.program("prometheus"), *options)))
     try:
         yield Prometheus(lambda path: _get(f"http://{listen}/api/v1/{path}"))
     finally:

@@ -83,7 +83,7 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Itera
 
 def _programs(work: Path) -> Path:
     """A folder with links to hyperkube, named as the two programs."""
-    hyperkube, folder = node_image.programs(work), places.made(work / "apiserver" / "bin")
+    hyperkube, folder = node_image.programs(), places.made(work / "apiserver" / "bin")
     with places.lock(work / "apiserver" / "bin.lock"):  # tests in other processes start servers too
         for link in (folder / "etcd", folder / "kube-apiserver"):
             if not (link.is_symlink() and link.readlink() == hyperkube):

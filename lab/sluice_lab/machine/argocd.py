@@ -21,7 +21,7 @@ import yaml
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import building, docker, processes, tool_objects, tools
+from sluice_lab.machine import building, docker, parts, processes, tool_objects, tools
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.listening import LOOPBACK
@@ -31,32 +31,27 @@ from sluice_lab.steps import step
 VERSION = "v3.2.11"  # v3.2.12 does not compile; newer ones need a part of their repository that is not in the module
 MODULE = f"github.com/argoproj/argo-cd/v3@{VERSION}"
 NAMESPACE = "argocd"
+INSTALLATION = "core-install.yaml"
 WORKLOADS = {"Deployment", "StatefulSet", "NetworkPolicy", "Service"}
 SERVER, REPO_SERVER, REDIS = 18080, 18081, 18079  # in the node's network
 START_SECONDS = 120.0
 Json = dict[str, Any]
 
 
-def binary(work: Path) -> Path:
-    """The program, whether it is there or not."""
-    return work / "argocd" / f"argocd-{VERSION}"
+def built() -> Path:
+    """The folder with the program `argocd`, and with the manifest of its core installation. It is built unless it is there."""
 
-
-def build(work: Path) -> Path:
-    """Build the program, unless it is there."""
-    program = binary(work)
-    if not program.exists():
+    def build(folder: Path) -> None:
         required("go", "Go (https://go.dev/doc/install)")
-        with places.lock(work / "argocd.lock"), step(f"Argo CD {VERSION} (go build, 10 minutes the first time)") as current:
-            new = program.with_name(f"{program.name}.new")
-            building.go_build(current, ("./cmd",), ("-trimpath", "-ldflags=-s -w"), str(new), cwd=_module(work), env=tools.go_environment())
-            new.rename(program)
-    return program
+        with step(f"Argo CD {VERSION} (go build, 10 minutes the first time)") as current:
+            said = run("go", "mod", "download", "-json", MODULE, cwd=folder, env=tools.go_environment(), seconds=600)
+            module = Path(json.loads(said)["Dir"])
+            flags = ("-trimpath", "-ldflags=-s -w")
+            building.go_build(current, ("./cmd",), flags, str(folder / "argocd"), cwd=module, env=tools.go_environment())
+            shutil.copyfile(module / "manifests" / INSTALLATION, folder / INSTALLATION)
+        docker.apt_install("redis-tools", unless=("redis-check-rdb",))
 
-
-def _module(work: Path) -> Path:
-    said = run("go", "mod", "download", "-json", MODULE, cwd=places.made(work / "argocd"), env=tools.go_environment(), seconds=600)
-    return Path(json.loads(said)["Dir"])
+    return parts.part("argocd", MODULE, build)
 
 
 @dataclass(frozen=True)
@@ -89,10 +84,10 @@ def running(cluster: KindCluster, settings: Mapping[str, str]) -> Iterator[ArgoC
         LabError: a part of it is missing here, or does not start.
     """
     work = cluster.work
-    program = build(work)
+    program = built() / "argocd"
     home = places.made(work / "argocd" / cluster.name)
     links = _links(program, home)
-    objects = _objects(work, settings)
+    objects = _objects(settings)
     started: list[Running] = []
     try:
         with step(f"Argo CD {VERSION} over cluster {cluster.name}"):
@@ -119,9 +114,9 @@ def _links(program: Path, home: Path) -> Path:
     return folder
 
 
-def _objects(work: Path, settings: Mapping[str, str]) -> list[Json]:
+def _objects(settings: Mapping[str, str]) -> list[Json]:
     """The core installation of its module without its pods, with these settings, and the project that every Application may use."""
-    text = (_module(work) / "manifests" / "core-install.yaml").read_text()
+    text = (built() / INSTALLATION).read_text()
     found: list[Json] = [body for body in yaml.load_all(text, yaml.CSafeLoader) if body and body["kind"] not in WORKLOADS]
     for body in found:
         if body["kind"] == "ConfigMap" and body["metadata"]["name"] == "argocd-cm":
@@ -158,9 +153,8 @@ def _programs(cluster: KindCluster, inside: tuple[str, ...], links: Path, home: 
         "ARGOCD_RECONCILIATION_TIMEOUT": "5s",  # how soon a commit is seen
         "ARGOCD_RECONCILIATION_JITTER": "0s",
         "TMPDIR": str(places.made(home / "tmp")),
-        "PATH": tools.path(cluster.work),  # git and helm
+        "PATH": f"{Path(tools.helm()).parent}{os.pathsep}{tools.path(cluster.work)}",  # git and helm
     }
-    tools.helm(cluster.work)
     store, reader = f"--redis={LOOPBACK}:{REDIS}", (f"--repo-server={LOOPBACK}:{REPO_SERVER}", "--repo-server-plaintext")
     over = (f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}")
     commands = {

@@ -43,7 +43,7 @@ class KindCluster:
 
     def helm(self, *arguments: str, seconds: float = 300) -> str:
         """Run helm against this cluster."""
-        return run(tools.helm(self.work), f"--kubeconfig={self.kubeconfig}", *arguments, seconds=seconds)
+        return run(tools.helm(), f"--kubeconfig={self.kubeconfig}", *arguments, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _load_whole(cluster: KindCluster, tag: str) -> None:
 
 
 def _kind(work: Path, *arguments: str) -> str:
-    return run(tools.kind(work), *arguments, env={"PATH": tools.path(work)}, cwd=Path(os.sep))
+    return run(tools.kind(), *arguments, env={"PATH": tools.path(work)}, cwd=Path(os.sep))
 
 
 def _config(out: Path, workers: int) -> Path:

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from sluice_lab import places
-from sluice_lab.errors import LabError
-from sluice_lab.machine import processes
+from sluice_lab.errors import LabError, MissingPartError
+from sluice_lab.machine import parts, processes
 from sluice_lab.machine.processes import Program, answers, run
 from sluice_lab.steps import step
 
@@ -36,7 +36,7 @@ def ensure(work: Path) -> None:
             current.note(f"{_version()}, already there")
             return
         if not may_install():
-            raise LabError(_HINT)
+            raise MissingPartError(_HINT)
         apt_install("docker.io", "debootstrap", unless=("dockerd", "containerd"))
         if not answering():  # an init system would have started it on installation
             _start(work)
@@ -66,7 +66,8 @@ def apt_install(*packages: str, unless: tuple[str, ...]) -> None:
     if all(shutil.which(program) for program in unless):
         return
     if not may_install():
-        raise LabError(f"{', '.join(unless)}: not installed here. As root on Debian: apt-get install {' '.join(packages)}")
+        raise MissingPartError(f"{', '.join(unless)}: not installed here. As root on Debian: apt-get install {' '.join(packages)}")
+    parts.may_build(" ".join(packages))
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     run("apt-get", "update", "-q", env=quiet)
     run("apt-get", "install", "-qy", "--no-install-recommends", *packages, env=quiet)

@@ -1,4 +1,4 @@
-"""Downloads the emulators, and scripts of the documentation's site, into the work folder once, with the clients of Maven Central and npm."""
+"""Downloads the emulators, and scripts of the documentation's site, once, with the clients of Maven Central and npm."""
 
 import json
 import shutil
@@ -6,8 +6,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_lab import places
-from sluice_lab.errors import CommandFailedError, LabError
+from sluice_lab.errors import CommandFailedError, LabError, MissingPartError
+from sluice_lab.machine import parts
 from sluice_lab.machine.processes import run
 
 NODE_PACKAGES = {"kinesis-local": "0.6.2", "kinesalite": "3.3.3"}
@@ -35,6 +35,7 @@ DYNAMODB_LOCALS = (
     DynamoDBLocal("com.amazonaws", "2.6.1", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"),
 )
 
+_CHOICE = "choice"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>sluice.lab</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
@@ -50,46 +51,32 @@ _BOM = """<dependencyManagement><dependencies><dependency>
   </dependency></dependencies></dependencyManagement>"""
 
 
-def dynamodb_local(work: Path) -> tuple[DynamoDBLocal, Path]:
-    """The newest available release, and the folder with its jars and native libraries (50 MB, 20 s once)."""
+def dynamodb_local() -> tuple[DynamoDBLocal, Path]:
+    """The newest release that resolved when it was fetched, and the folder with its jars and native libraries (50 MB, 20 s once)."""
     required("java", "a Java runtime, 17 or newer (Debian: apt-get install openjdk-17-jre-headless)")
-    with places.lock(work / "emulators" / "dynamodb.lock"):
-        homes = [(release, work / "emulators" / f"dynamodb-{release.version}") for release in DYNAMODB_LOCALS]
-        for release, home in homes:
-            if home.is_dir():
-                return release, home
-        required("mvn", "Apache Maven (Debian: apt-get install maven)")
-        *preferred, (last, home) = homes
-        for release, folder in preferred:
-            try:
-                _copy_jars(release, folder)
-            except CommandFailedError:
-                continue
-            return release, folder
-        _copy_jars(last, home)
-        return last, home
+    home = parts.part("dynamodb-local", DYNAMODB_LOCALS, _fetch_dynamodb_local)
+    return DYNAMODB_LOCALS[int((home / _CHOICE).read_text())], home
 
 
-def node_modules(work: Path) -> Path:
+def node_modules() -> Path:
     """The folder `node_modules` with both Kinesis emulators (31 MB, 5 s once)."""
-    return _installed(work, "node", NODE_PACKAGES)
+    return _installed("kinesis-emulators", NODE_PACKAGES)
 
 
-def dynalite_modules(work: Path) -> Path:
+def dynalite_modules() -> Path:
     """The folder `node_modules` with dynalite, a DynamoDB with slow table creation and deletion (a few seconds once)."""
-    return _installed(work, "dynalite", DYNALITE_PACKAGES)
+    return _installed("dynalite", DYNALITE_PACKAGES)
 
 
-def site_scripts(work: Path) -> Path:
+def site_scripts() -> Path:
     """A folder with the scripts that pages of the site need: `mermaid.js` and `iframe-worker.js` (15 MB, 5 s once)."""
-    home, wanted = work / "site-scripts", json.dumps(SITE_SCRIPTS)
-    with places.lock(work / "site-scripts.lock"):
-        if not (home / "installed.json").exists() or (home / "installed.json").read_text() != wanted:
-            required("npm", "npm (Debian: apt-get install npm)")
-            for package, file in SITE_SCRIPTS.items():
-                _unpack(package, file, places.made(home))
-            (home / "installed.json").write_text(wanted)
-    return home
+
+    def fetch(folder: Path) -> None:
+        required("npm", "npm (Debian: apt-get install npm)")
+        for package, file in SITE_SCRIPTS.items():
+            _unpack(package, file, folder)
+
+    return parts.part("site-scripts", SITE_SCRIPTS, fetch)
 
 
 def _unpack(package: str, file: str, home: Path) -> None:
@@ -104,31 +91,38 @@ def _unpack(package: str, file: str, home: Path) -> None:
     archive.unlink()
 
 
-def _installed(work: Path, name: str, packages: dict[str, str]) -> Path:
+def _installed(name: str, packages: dict[str, str]) -> Path:
     required("node", "Node.js, 18 or newer (Debian: apt-get install nodejs npm)")
-    home = places.made(work / "emulators" / name)
-    manifest = json.dumps({"private": True, "dependencies": packages})
-    done = home / "installed.json"
-    with places.lock(work / "emulators" / f"{name}.lock"):
-        if not done.exists() or done.read_text() != manifest:
-            required("npm", "npm (Debian: apt-get install npm)")
-            (home / "package.json").write_text(manifest)
-            run("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", cwd=home)
-            done.write_text(manifest)
-    return home / "node_modules"
+
+    def install(folder: Path) -> None:
+        required("npm", "npm (Debian: apt-get install npm)")
+        (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}))
+        run("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder)
+
+    return parts.part(name, packages, install) / "node_modules"
 
 
 def required(program: str, what: str) -> None:
     """Fail with a hint what to install if a program is not on PATH."""
     if shutil.which(program) is None:
-        raise LabError(f"`{program}` is not on PATH. Install {what} and try again.")
+        raise MissingPartError(f"`{program}` is not on PATH. Install {what} and try again.")
 
 
-def _copy_jars(release: DynamoDBLocal, home: Path) -> None:
-    new = places.made(home.with_suffix(".new"))
+def _fetch_dynamodb_local(folder: Path) -> None:
+    required("mvn", "Apache Maven (Debian: apt-get install maven)")
+    for number, release in enumerate(DYNAMODB_LOCALS):
+        try:
+            _copy_jars(release, folder)
+        except CommandFailedError:
+            if release is DYNAMODB_LOCALS[-1]:
+                raise
+        else:
+            (folder / _CHOICE).write_text(str(number))
+            return
+
+
+def _copy_jars(release: DynamoDBLocal, folder: Path) -> None:
     management = _BOM.format(version=release.sdk_bom) if release.sdk_bom else ""
     pom = _POM.format(management=management, group=release.group, version=release.version)
-    (new / "pom.xml").write_text(pom)
-    goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={new}")
-    run("mvn", "-q", "-B", *goal, cwd=new)
-    new.rename(home)
+    (folder / "pom.xml").write_text(pom)
+    run("mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}", cwd=folder)

@@ -19,12 +19,12 @@ import yaml
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import building, processes, tool_objects, tools
+from sluice_lab.machine import building, parts, processes, tool_objects, tools
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, Running, answers, run
-from sluice_lab.steps import ProgressStep, step
+from sluice_lab.steps import step
 
 VERSION = "v1.9.0"  # of both; v1.10 needs Go 1.27, and modules that v1.9.4 to v1.9.6 of source-controller need could not be fetched
 SOURCE, KUSTOMIZE = "source-controller", "kustomize-controller"
@@ -34,37 +34,25 @@ START_SECONDS, HANDLED_SECONDS = 60.0, 300.0
 Json = dict[str, Any]
 
 
-def binary(work: Path, name: str) -> Path:
-    """One of the programs, whether it is there or not."""
-    return work / "flux" / f"{name}-{VERSION}"
+def built(name: str) -> Path:
+    """The folder with one of the programs, by its name, and with the CRDs of its kinds. It is built unless it is there."""
+
+    def build(folder: Path) -> None:
+        required("go", "Go (https://go.dev/doc/install)")
+        with step(f"Flux's {name} {VERSION} (go build, minutes the first time)") as current:
+            said = run("go", "mod", "download", "-json", module, cwd=folder, env=tools.go_environment(), seconds=600)
+            source = Path(json.loads(said)["Dir"])
+            flags = ("-trimpath", "-ldflags=-s -w", "-mod=mod", f"-modfile={_go_mod(folder, name, source)}")
+            building.go_build(current, (".",), flags, str(folder / name), cwd=source, env=tools.go_environment())
+            for path in (source / "config" / "crd" / "bases").glob("*.yaml"):
+                (folder / path.name).write_bytes(path.read_bytes())
+
+    module = f"github.com/fluxcd/{name}@{VERSION}"
+    return parts.part(name, module, build)
 
 
-def build(work: Path) -> None:
-    """Build the programs, unless they are there."""
-    for name in (SOURCE, KUSTOMIZE):
-        if not binary(work, name).exists():
-            required("go", "Go (https://go.dev/doc/install)")
-            with places.lock(work / "flux.lock"), step(f"Flux's {name} {VERSION} (go build, minutes the first time)") as current:
-                _build(work, name, current)
-
-
-def _build(work: Path, name: str, current: ProgressStep) -> None:
-    module, program = _module(work, name), binary(work, name)
-    new = program.with_name(f"{program.name}.new")
-    flags = ("-trimpath", "-ldflags=-s -w", "-mod=mod", f"-modfile={_go_mod(work, name, module)}")
-    building.go_build(current, (".",), flags, str(new), cwd=module, env=tools.go_environment())
-    new.rename(program)
-
-
-def _module(work: Path, name: str) -> Path:
-    where = f"github.com/fluxcd/{name}@{VERSION}"
-    said = run("go", "mod", "download", "-json", where, cwd=places.made(work / "flux"), env=tools.go_environment(), seconds=600)
-    return Path(json.loads(said)["Dir"])
-
-
-def _go_mod(work: Path, name: str, module: Path) -> Path:
+def _go_mod(folder: Path, name: str, module: Path) -> Path:
     """A copy of go.mod and go.sum in which the API is the published module."""
-    folder = places.made(work / "flux" / f"{name}.mod")
     for file in ("go.mod", "go.sum"):
         (folder / file).write_bytes((module / file).read_bytes())
     run("go", "mod", "edit", f"-dropreplace=github.com/fluxcd/{name}/api", str(folder / "go.mod"))
@@ -112,9 +100,8 @@ def running(cluster: KindCluster) -> Iterator[Flux]:
         LabError: a part of it cannot be built here, or does not start.
     """
     work = cluster.work
-    build(work)
     home = places.made(work / "flux" / cluster.name)
-    objects = [body for name in (SOURCE, KUSTOMIZE) for body in _definitions(work, name)]
+    objects = [body for name in (SOURCE, KUSTOMIZE) for body in _definitions(name)]
     flux, started = Flux(cluster), []
     try:
         with step(f"Flux's controllers {VERSION} over cluster {cluster.name}"):
@@ -132,9 +119,8 @@ def running(cluster: KindCluster) -> Iterator[Flux]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _definitions(work: Path, name: str) -> list[Json]:
-    bases = _module(work, name) / "config" / "crd" / "bases"
-    return [yaml.load(path.read_text(), yaml.CSafeLoader) for path in sorted(bases.glob("*.yaml"))]
+def _definitions(name: str) -> list[Json]:
+    return [yaml.load(path.read_text(), yaml.CSafeLoader) for path in sorted(built(name).glob("*.yaml"))]
 
 
 def _programs(cluster: KindCluster, home: Path) -> list[tuple[Program, str]]:
@@ -153,7 +139,7 @@ def _programs(cluster: KindCluster, home: Path) -> list[tuple[Program, str]]:
     found = []
     for name, arguments in special.items():
         health = f"{LOOPBACK}:{free_port(LOOPBACK)}"
-        argv = (str(binary(cluster.work, name)), f"--health-addr={health}", "--metrics-addr=0", *arguments)
+        argv = (str(built(name) / name), f"--health-addr={health}", "--metrics-addr=0", *arguments)
         found.append((Program(f"{name}-{cluster.name}", argv, env, cwd=home), health))
     return found
 

@@ -3,7 +3,6 @@
 A tag is the hash of all inputs of the image. So an existing image is current, and pods never run a stale one under a moving tag.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_lab import places
-from sluice_lab.machine import building, docker
+from sluice_lab.machine import building, docker, parts
 from sluice_lab.machine.processes import answers, pipe, run
 from sluice_lab.steps import ProgressStep, step
 
@@ -55,7 +54,9 @@ def base(work: Path) -> None:
     with step(f"image {BASE}") as current, places.lock(work / "images.lock"):
         if docker.has_image(BASE):
             current.note("already there")
-        elif registry_answers():
+            return
+        parts.may_build(f"image {BASE}")
+        if registry_answers():
             run("docker", "pull", "--quiet", BASE)
             current.note("pulled")
         else:
@@ -95,6 +96,7 @@ def _build(work: Path) -> Images:
     below, whole = _digest(context, without=CODE), _digest(context)
     code = f"sluice-code:{whole}"
     if not docker.has_image(code):
+        parts.may_build(f"image {code}")
         with step(f"image {code}") as current:
             build_image(current, context, "code-layer", code)
     tags = []
@@ -105,6 +107,7 @@ def _build(work: Path) -> Images:
             if docker.has_image(tag):
                 current.note("already there")
                 continue
+            parts.may_build(f"image {tag}")
             build_image(current, context, f"{target}-base", base_tag)
             build_image(current, context, target, tag, {docker.BASE_LABEL: base_tag, docker.CODE_LABEL: code})
             current.note(f"{docker.megabytes(tag)} MB")
@@ -129,13 +132,8 @@ def _context(work: Path) -> Path:
 
 def _digest(context: Path, without: tuple[str, ...] = ()) -> str:
     """A hash of the files in a folder, without some paths."""
-    hashed = hashlib.sha256()
-    for path in sorted(path for path in context.rglob("*") if path.is_file()):
-        name = path.relative_to(context)
-        if not any(name.is_relative_to(part) for part in without):
-            hashed.update(f"{name}\0{path.stat().st_mode & 0o111}\0".encode())
-            hashed.update(hashlib.sha256(path.read_bytes()).digest())
-    return hashed.hexdigest()[:12]
+    files = (path for path in context.rglob("*") if path.is_file())
+    return parts.digest((path for path in files if not any(path.is_relative_to(context / name) for name in without)), context)
 
 
 def _debootstrap(root: Path) -> None:

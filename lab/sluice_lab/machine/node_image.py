@@ -4,14 +4,13 @@ One binary, `hyperkube`, contains every Kubernetes program, etcd, CoreDNS and th
 image of it gets every image name that kubeadm needs. `lab/kind/README.md` says what works and what does not.
 """
 
-import functools
 import json
 import shutil
 from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import building, docker, processes
+from sluice_lab.machine import building, docker, parts, processes
 from sluice_lab.machine.processes import run
 from sluice_lab.machine.tools import KIND_VERSION, go_environment
 from sluice_lab.steps import ProgressStep, step
@@ -30,37 +29,37 @@ kill %1; wait; rm -f /tmp/containerd.log
 
 def ensure(work: Path) -> str:
     """Build the node image if any of its inputs has changed. A first build takes 5 minutes on two cores."""
-    context = programs(work).parents[1]
-    _copy_files(context)
-    with step("node image: parts") as current:
-        ids = [_part(target, context, current) for target in ("base", "component", "pause")]
-    with step(f"node image: {IMAGE}") as current:
-        if _inputs() == " ".join(ids):
+    compiled = programs().parent
+    inputs = f"{compiled.name} {KIND_VERSION} {parts.digest((places.KIND / 'node').iterdir(), places.KIND)}"
+    with step(f"node image: {IMAGE}") as current, places.lock(work / "kind" / "lock"):
+        if _inputs() == inputs:
             current.note("already there")
         else:
-            _assemble(context, " ".join(ids))
+            parts.may_build(IMAGE)
+            context = places.made(work / "kind" / "context")
+            shutil.copytree(compiled, context / "bin", dirs_exist_ok=True)
+            _copy_files(context)
+            for target in ("base", "component", "pause"):
+                _part(target, context, current)
+            _assemble(context, inputs)
             current.note(f"{docker.megabytes(IMAGE)} MB")
     return IMAGE
 
 
-@functools.cache
-def programs(work: Path) -> Path:
-    """Compile hyperkube and pause, once a process; returns the path of hyperkube, which needs neither Docker nor root."""
-    context = places.made(work / "kind" / "context")
-    with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
-        _compile(context, current)
-        hyperkube = context / "bin" / "hyperkube"
-        current.note(f"hyperkube {hyperkube.stat().st_size // 10**6} MB")
-    return hyperkube
-
-
-def _compile(context: Path, current: ProgressStep) -> None:
+def programs() -> Path:
+    """The path of hyperkube, which needs neither Docker nor root. It is compiled with pause, unless it is there."""
     package, minor = "k8s.io/component-base/version", KUBERNETES.split(".")[1]
     facts = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": minor, "gitTreeState": "clean"}
-    flags = " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in facts.items())])
-    target = f"{places.made(context / 'bin')}/"
-    packages = ("./hyperkube", "./pause")
-    building.go_build(current, packages, ("-trimpath", "-ldflags", flags), target, cwd=places.KIND / "go", env=go_environment())
+    flags = ("-trimpath", "-ldflags", " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in facts.items())]))
+    module = places.KIND / "go"
+
+    def compile_all(folder: Path) -> None:
+        with step("Kubernetes' programs") as current:
+            building.go_build(current, ("./hyperkube", "./pause"), flags, f"{folder}/", cwd=module, env=go_environment())
+            current.note(f"hyperkube {(folder / 'hyperkube').stat().st_size // 10**6} MB")
+
+    inputs = (flags, parts.digest((path for path in module.rglob("*") if path.is_file()), module))
+    return parts.part("kubernetes", inputs, compile_all) / "hyperkube"
 
 
 def _copy_files(context: Path) -> None:

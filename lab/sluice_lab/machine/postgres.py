@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sluice_lab import places
-from sluice_lab.errors import LabError
+from sluice_lab.errors import LabError, MissingPartError
 from sluice_lab.machine import docker, processes
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, answers, run
@@ -59,7 +59,7 @@ def binaries(work: Path) -> Path:
             _install()
             found = _found()
     if found is None:
-        raise LabError(f"`initdb` is neither on PATH nor below {INSTALLED}. Install PostgreSQL (Debian: apt-get install postgresql) and try again.")
+        raise MissingPartError(f"`initdb` is neither on PATH nor below {INSTALLED}. Install PostgreSQL (Debian: apt-get install postgresql).")
     return found
 
 

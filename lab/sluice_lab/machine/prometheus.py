@@ -1,24 +1,25 @@
 """Prometheus' programs from Debian's package, and the CRDs of the Prometheus operator from its Go module.
 
-The package is unpacked below `<work>`, not installed: an installation would start a server that listens on all addresses.
+The package is unpacked, not installed: an installation would start a server that listens on all addresses.
 """
 
 import json
 import shutil
 from pathlib import Path
 
-from sluice_lab import places
+from sluice_lab.machine import parts
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 from sluice_lab.machine.tools import go_environment
 from sluice_lab.steps import step
 
 OPERATOR_MODULE = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+PACKAGE = "prometheus"
 CRDS = "jsonnet/prometheus-operator"
 Json = dict[str, object]
 
 
-def program(work: Path, name: str) -> str:
+def program(name: str) -> str:
     """`prometheus` or `promtool`: from PATH, else out of Debian's package.
 
     Raises:
@@ -26,31 +27,33 @@ def program(work: Path, name: str) -> str:
     """
     if found := shutil.which(name):
         return found
-    unpacked = work / "prometheus" / "usr" / "bin" / name
-    with places.lock(work / "prometheus.lock"):
-        if not unpacked.exists():
-            required("apt-get", f"{name} (Debian: apt-get install prometheus)")
-            with step("prometheus (Debian's package)"):
-                _unpack(places.made(work / "prometheus"))
-    return str(unpacked)
+
+    def fetch(folder: Path) -> None:
+        required("apt-get", f"{name} (Debian: apt-get install prometheus)")
+        with step("prometheus (Debian's package)"):
+            _unpack(folder)
+
+    return str(parts.part("prometheus", PACKAGE, fetch) / "usr" / "bin" / name)
 
 
 def _unpack(home: Path) -> None:
-    for old in home.glob("*.deb"):
-        old.unlink()
-    run("apt-get", "download", "-q", "prometheus", cwd=home)
+    run("apt-get", "download", "-q", PACKAGE, cwd=home)
     (package,) = home.glob("*.deb")
     run("dpkg-deb", "--extract", str(package), str(home))
     package.unlink()
 
 
-def operator_crds(work: Path) -> list[Json]:
+def operator_crds() -> list[Json]:
     """The CRDs of PodMonitor, ServiceMonitor, PrometheusRule and their relatives.
 
     Raises:
-        LabError: there is no Go, or its module proxy does not answer.
+        LabError: they are not here, and there is no Go, or its module proxy does not answer.
     """
-    required("go", "Go (https://go.dev/doc/install)")
-    said = run("go", "mod", "download", "-json", OPERATOR_MODULE, cwd=places.made(work / "prometheus"), env=go_environment())
-    folder = Path(json.loads(said)["Dir"]) / CRDS
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*-crd.json"))]
+
+    def fetch(folder: Path) -> None:
+        required("go", "Go (https://go.dev/doc/install)")
+        said = run("go", "mod", "download", "-json", OPERATOR_MODULE, cwd=folder, env=go_environment())
+        for path in (Path(json.loads(said)["Dir"]) / CRDS).glob("*-crd.json"):
+            (folder / path.name).write_bytes(path.read_bytes())
+
+    return [json.loads(path.read_text()) for path in sorted(parts.part("prometheus-crds", OPERATOR_MODULE, fetch).glob("*-crd.json"))]

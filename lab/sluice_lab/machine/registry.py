@@ -28,7 +28,7 @@ def registry(work: Path, host: str = LOOPBACK, port: int | None = None, users: M
     Raises:
         LabError: it cannot be built here, or does not start.
     """
-    program, address = tools.registry(work), f"{host}:{free_port(host, port)}"
+    program, address = tools.registry(), f"{host}:{free_port(host, port)}"
     with tempfile.TemporaryDirectory(prefix="registry-", dir=places.made(work)) as home:
         config = Path(home) / "config.json"  # JSON is YAML
         config.write_text(json.dumps(_config(Path(home), address, users)))

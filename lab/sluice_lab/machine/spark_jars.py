@@ -1,12 +1,12 @@
 """The jars that the consumer image adds to a line of Spark, as Maven resolves consumer/image/jars/pom.xml."""
 
 import hashlib
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
+from sluice_lab.machine import parts
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
@@ -24,8 +24,8 @@ def resolve(line: str, folder: Path) -> Path:
     return folder
 
 
-def cached(work: Path, line: str) -> list[Path]:
-    """The jars of a line, fetched once into the work folder (92 MB, 40 s).
+def fetched(line: str) -> list[Path]:
+    """The jars of a line (92 MB, 40 s once).
 
     Raises:
         LabError: a jar is not the one that constraints/hashes/ lists, or one is missing.
@@ -33,30 +33,28 @@ def cached(work: Path, line: str) -> list[Path]:
     listing = places.REPO / "constraints" / "hashes" / f"jars-{line}.txt"
     rows = (row.split("  ", 1) for row in listing.read_text().splitlines() if not row.startswith("#"))
     wanted = {name: digest for digest, name in rows}
-    home = work / "jars" / f"spark-{line}"
-    with places.lock(work / "jars" / f"spark-{line}.lock"), step(f"jars of Spark {line}") as current:
-        if all((home / name).exists() for name in wanted):
-            current.note("already there")
-            return [home / name for name in sorted(wanted)]
-        shutil.rmtree(home, ignore_errors=True)
-        new = resolve(line, home.with_suffix(".new"))
-        odd = [name for name, digest in wanted.items() if not (new / name).exists() or _digest(new / name) != digest]
+
+    def fetch(folder: Path) -> None:
+        with step(f"jars of Spark {line}"):
+            resolve(line, folder)
+        odd = [name for name, digest in wanted.items() if not (folder / name).exists() or _digest(folder / name) != digest]
         if odd:
             raise LabError(f"{odd[0]}: not the jar that {listing.relative_to(places.REPO)} lists; `make hashes` writes the lists anew")
-        new.rename(home)
+
+    home = parts.part(f"jars-spark-{line}", wanted, fetch)
     return [home / name for name in sorted(wanted)]
 
 
-def log_store(work: Path, line: str, classpath: Sequence[Path]) -> Path:
+def log_store(line: str, classpath: Sequence[Path]) -> Path:
     """Delta's log store of ours as a jar, compiled as the Dockerfile does it."""
-    home = work / "jars" / f"log-store-{line}-{_digest(LOG_STORE)[:12]}"
-    with places.lock(home.with_suffix(".lock")):
-        if not (home / "log-store.jar").exists():
-            required("javac", "a JDK, 17 or newer (Debian: apt-get install openjdk-17-jdk-headless)")
-            classes = places.made(home / "classes")
-            run("javac", "--release", "17", "-cp", ":".join(map(str, classpath)), "-d", str(classes), str(LOG_STORE))
-            run("jar", "--create", f"--file={home}/log-store.jar", "-C", str(classes), ".")
-    return home / "log-store.jar"
+
+    def compiled(folder: Path) -> None:
+        required("javac", "a JDK, 17 or newer (Debian: apt-get install openjdk-17-jdk-headless)")
+        classes = places.made(folder / "classes")
+        run("javac", "--release", "17", "-cp", ":".join(map(str, classpath)), "-d", str(classes), str(LOG_STORE))
+        run("jar", "--create", f"--file={folder / 'log-store.jar'}", "-C", str(classes), ".")
+
+    return parts.part(f"log-store-{line}", [LOG_STORE.read_text(), *(path.name for path in classpath)], compiled) / "log-store.jar"
 
 
 def _digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""kind, kubectl, helm, skopeo, an S3 server and a registry: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
+"""kind, kubectl, helm, skopeo, an S3 server and a registry: from PATH, else parts that `go install` builds, or copied out of a node."""
 
 import os
 import platform
@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from sluice_lab import places
-from sluice_lab.errors import LabError
-from sluice_lab.machine import building, docker
+from sluice_lab.errors import MissingPartError
+from sluice_lab.machine import building, docker, parts
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
@@ -19,7 +19,10 @@ REGISTRY_VERSION = "v3.0.0"
 
 
 def path(work: Path) -> str:
-    """PATH with `<work>/bin` first. It has the `docker` that kind needs on some machines (lab/kind/node/docker)."""
+    """PATH with `<work>/bin` first. It has the `docker` that kind needs on some machines (lab/kind/node/docker), and kubectl."""
+    wrapper = places.made(work / "bin") / "docker"
+    if not wrapper.is_symlink():
+        wrapper.symlink_to(places.KIND / "node" / "docker")
     return f"{work / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -28,28 +31,24 @@ def go_environment() -> dict[str, str]:
     return {"CGO_ENABLED": "0"}
 
 
-def kind(work: Path) -> str:
-    """The kind program; also links the docker that it calls."""
-    wrapper = places.made(work / "bin") / "docker"
-    wrapper.unlink(missing_ok=True)
-    wrapper.symlink_to(places.KIND / "node" / "docker")
-    return _installed(work, "kind", f"sigs.k8s.io/kind@{KIND_VERSION}")
+def kind() -> str:
+    """The kind program. `path` has the docker that it calls."""
+    return _installed("kind", f"sigs.k8s.io/kind@{KIND_VERSION}")
 
 
-def helm(work: Path) -> str:
+def helm() -> str:
     """The helm program."""
-    return _installed(work, "helm", f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}")
+    return _installed("helm", f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}")
 
 
-def versitygw(work: Path) -> str:
+def versitygw() -> str:
     """The S3 server: Apache-2.0, released as a Go module, and it does conditional writes and multipart uploads."""
-    return _installed(work, "versitygw", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}")
+    return _installed("versitygw", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}")
 
 
-def registry(work: Path) -> str:
+def registry() -> str:
     """The image registry: CNCF Distribution."""
-    module = f"github.com/distribution/distribution/v3/cmd/registry@{REGISTRY_VERSION}"
-    return _installed(work, "registry", module)
+    return _installed("registry", f"github.com/distribution/distribution/v3/cmd/registry@{REGISTRY_VERSION}")
 
 
 def skopeo() -> str:
@@ -63,17 +62,17 @@ def kubectl(work: Path, node: str | None = None) -> str:
     if found := shutil.which("kubectl", path=path(work)):
         return found
     if node is None or platform.system() != "Linux":
-        raise LabError("`kubectl` is not on PATH: https://kubernetes.io/docs/tasks/tools/")
+        raise MissingPartError("`kubectl` is not on PATH: https://kubernetes.io/docs/tasks/tools/")
     target = places.made(work / "bin") / "kubectl"
     run("docker", "cp", "--follow-link", f"{node}:/usr/bin/kubectl", str(target))
     target.chmod(0o755)
     return str(target)
 
 
-def _installed(work: Path, name: str, module: str) -> str:
-    if found := shutil.which(name, path=path(work)):
-        return found
-    required("go", f"{name}, or Go (https://go.dev/doc/install) to build it with,")
-    with places.lock(work / "bin.lock"), step(f"{name} (go install)") as current:
-        building.go_install(current, module, {"GOBIN": str(work / "bin"), **go_environment()})
-    return str(work / "bin" / name)
+def _installed(name: str, module: str) -> str:
+    def install(folder: Path) -> None:
+        required("go", f"{name}, or Go (https://go.dev/doc/install) to build it with,")
+        with step(f"{name} (go install)") as current:
+            building.go_install(current, module, {"GOBIN": str(folder), **go_environment()})
+
+    return shutil.which(name) or str(parts.part(name, module, install) / name)

@@ -49,7 +49,7 @@ def make(version: str, registry: str, downloads: str | None, out: Path, *, image
 @_into
 def publish(registry: str, out: Path, *, plain_http: bool) -> None:
     """Push images and chart of a release to REGISTRY, as the user that docker is logged in as."""
-    publishing.publish(out, publishing.Registry(registry.rstrip("/"), plain_http), tools.helm(places.work()))
+    publishing.publish(out, publishing.Registry(registry.rstrip("/"), plain_http), tools.helm())
 
 
 @main.command()

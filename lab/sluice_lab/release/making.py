@@ -79,7 +79,7 @@ def make_plugin(order: Order, wheel: Path) -> None:
 
 def make_manifests(order: Order) -> None:
     """Chart, install.yaml, CRDs, notes."""
-    helm = tools.helm(order.work)
+    helm = tools.helm()
     with step("chart, install.yaml, CRDs, notes"):
         chart = charts.package(order.source, order.version, order.registry, order.out, helm)
         (order.out / INSTALL).write_text(charts.manifests(chart, order.version, order.registry, helm))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import cluster, docker, images, node_image, workers
+from sluice_lab.machine import cluster, docker, images, workers
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.images import Images
 from sluice_lab.steps import console, step
@@ -39,17 +39,6 @@ def install(name: str) -> KindCluster:
     note.add(release=name)
     _helm(found, tags)
     return found
-
-
-def build(work: Path) -> None:
-    """Build what a cluster and an API server are made of, if it is not there: minutes the first time, each step with its duration."""
-    if not docker.answering():
-        Note(work, cluster.default_name()).add(docker=True)
-    docker.ensure(work)
-    images.base(work)
-    node_image.programs(work)
-    cluster.node(work)
-    images.build(work)
 
 
 def ensure_empty_namespace(found: KindCluster) -> None:

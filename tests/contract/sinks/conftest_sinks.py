@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice_consumer.columns import DDL
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks.edge import has_class
-from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.aws.emulators import S3_ACCESS_KEY
 from sluice_lab.lake.storage import Storage
@@ -75,7 +74,7 @@ GUEST = ("guest", "a-secret-of-its-own")
 @pytest.fixture(scope="session")
 def guest_account(s3_endpoint: str) -> None:
     """An account that has no right on the bucket."""
-    emulators.make_s3_account(places.work(), s3_endpoint, *GUEST)
+    emulators.make_s3_account(s3_endpoint, *GUEST)
 
 
 def guest(secret: str = GUEST[1]) -> dict[str, str]:

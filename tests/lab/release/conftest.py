@@ -13,7 +13,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from small_images import oci_archive
 
 from sluice_lab import places
-from sluice_lab.errors import LabError
 from sluice_lab.machine import tools
 from sluice_lab.release import charts, dist, versions
 from sluice_lab.release.source import SourceTree
@@ -30,19 +29,13 @@ def source() -> SourceTree:
 @pytest.fixture(scope="session")
 def helm() -> str:
     """The program."""
-    try:
-        return tools.helm(places.work())
-    except LabError as error:
-        pytest.skip(f"Helm is not on this machine: {error}")
+    return tools.helm()
 
 
 @pytest.fixture(scope="session")
 def skopeo() -> str:
     """The program."""
-    try:
-        return tools.skopeo()
-    except LabError as error:
-        pytest.skip(f"skopeo is not on this machine: {error}")
+    return tools.skopeo()
 
 
 @pytest.fixture

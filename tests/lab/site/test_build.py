@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from sluice_lab import places
 from sluice_lab.machine import downloads
 from sluice_lab.site import outside
 
@@ -23,7 +22,7 @@ BUILD = [sys.executable, "-m", "mkdocs", "build", "--strict"]  # with --quiet a 
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make site` makes it; a link, an anchor or an entry of the nav that leads nowhere, and a page without an entry, stop it."""
     folder = tmp_path_factory.mktemp("site")
-    given = os.environ | {"SITE_SCRIPTS": str(downloads.site_scripts(places.work()))}
+    given = os.environ | {"SITE_SCRIPTS": str(downloads.site_scripts())}
     done = subprocess.run([*BUILD, "--site-dir", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False, env=given)
     assert done.returncode == 0, done.stderr
     return folder

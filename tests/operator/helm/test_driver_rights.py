@@ -28,7 +28,6 @@ from sluice_consumer.process import own_pod
 from sluice_consumer.process.own_pod import PodAnnotations, PodCallRefused
 from sluice_consumer.spark import conf, spark_home
 from sluice_lab import places
-from sluice_lab.errors import LabError
 from sluice_lab.machine import apiserver, processes
 from sluice_operator.apply.manifests import driver_pod
 from sluice_operator.apply.pod_parts import CONTAINER_SECURITY, POD_SECURITY
@@ -99,17 +98,14 @@ def server() -> Iterator[apiserver.LocalApiServer]:
     """With the accounts, rights, bindings and the admission policy that the chart makes for drivers; it enforces Pod Security `restricted`."""
     chart = rendered(consumer={"namespaces": [HOME]}, admissionPolicy={"enabled": True})
     objects = [body for kind in OBJECTS for body in of(kind, chart) if body["metadata"]["namespace"] == HOME]
-    try:
-        with apiserver.running(places.work(), ("admin",), reads=True) as found:
-            enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
-            Admin(found).call("PATCH", f"api/v1/namespaces/{HOME}", {"metadata": {"labels": enforced}})
-            for body in objects:
-                Admin(found).call("POST", f"{OBJECTS[body['kind']]}/namespaces/{HOME}/{body['kind'].lower()}s", body)
-            for kind, plural in POLICY.items():
-                Admin(found).call("POST", f"{ADMISSION}/{plural}", one(kind, chart))
-            yield found
-    except LabError as error:
-        pytest.skip(f"no API server could be made on this machine: {error}")
+    with apiserver.running(places.work(), ("admin",), reads=True) as found:
+        enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+        Admin(found).call("PATCH", f"api/v1/namespaces/{HOME}", {"metadata": {"labels": enforced}})
+        for body in objects:
+            Admin(found).call("POST", f"{OBJECTS[body['kind']]}/namespaces/{HOME}/{body['kind'].lower()}s", body)
+        for kind, plural in POLICY.items():
+            Admin(found).call("POST", f"{ADMISSION}/{plural}", one(kind, chart))
+        yield found
 
 
 @pytest.fixture(scope="module")
