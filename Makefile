@@ -3,17 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
-WORKERS ?= 4
-PATIENT = -o faulthandler_timeout=2400  # seconds for one test of a cluster, or one that waits beside other lanes; pyproject.toml has the limit of the others
-BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
-AGAIN = $(if $(CI),--only-rerun='not within [0-9]|did not end within|CommandFailedError')  # CI's machine is slow now and then: who waited in vain tries twice more
-DURATIONS = $(or $(SLUICE_WORK),.work)/durations
-
 IMAGES ?= yes
 unexport PYTHONDONTWRITEBYTECODE  # tests start thousands of Python processes: what they import is compiled once
-marked = $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py' | sort)  # to read all files takes half a minute (a test of the layout)
-
-.PHONY: help venv site generate hashes version release publish format lint quick check test test-alone test-cluster test-more more-alone more-lines more-cluster more-timed test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv site generate hashes version release publish format lint quick test test-cluster test-more test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,74 +61,34 @@ lint: venv ## ruff, words of docs and messages, mypy (packages and tests), impor
 quick: venv ## lint, and the tests of the rooms in which files changed since SINCE (default: HEAD); seconds
 	@$(BIN)/python -m sluice_lab.quick $(SINCE)
 
-check: lint ## everything but the cluster and what takes longest, several processes side by side (5 minutes)
-	@echo "== tests without a cluster, but for the slow ones (make test-more has them)"
-	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not apiserver and not slow and not lake" $(BESIDE)
+test: lint ## lint, and the tests that need neither a cluster nor what Go builds (10 minutes)
+	@$(BIN)/python -m sluice_lab build light || test -z "$${CI:-}"  # elsewhere the tests over what is missing are skipped, and say why
+	@$(BIN)/python -m sluice_lab.lanes $@
 
-# Lanes run side by side: those that wait for a cluster, and those that compute. What is named second comes after them, alone. The first lane prints as it
-# runs, the others what fails, and all at the end.
-define lanes
-$(MAKE) --no-print-directory --keep-going --jobs $(1) || failed=yes; \
-$(if $(2),$(MAKE) --no-print-directory $(2) || failed=yes;) \
-for lane in $(wordlist 2,9,$(1)) $(2); do echo "== $$lane"; cat $(DURATIONS)/$$lane.log; done; $(BIN)/python -m sluice_lab.durations $@; test -z "$${failed:-}"
-endef
-LOGGED = 2>&1 | tee -a $(DURATIONS)/$@.log | { grep --line-buffered -E '^FAILED .* \([a-z?]+, [0-9]+ s\): ' || true; }
+test-cluster: venv ## the tests of a real API server and of a real cluster, and what a change asks for beside them (20 minutes once it is built)
+	@$(BIN)/python -m sluice_lab build
+	@$(BIN)/python -m sluice_lab.lanes $@
 
-test: lint ## what make check runs, the main job and what README claims on a real cluster, and one other line of Spark (23 minutes)
-	@echo "== what is built the first time"
-	@$(BIN)/python -m sluice_lab build || test -z "$${CI:-}"  # elsewhere the tests of a cluster are skipped, and say why
-	@rm -rf $(DURATIONS)/$@ && mkdir -p $(DURATIONS)/$@
-	@echo "== tests without a cluster; beside them the tests of the cluster, then another line of Spark ($(DURATIONS)/test-cluster.log)"
-	@$(call lanes,test-alone test-cluster)
-
-test-alone:
-	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE) $(AGAIN) --junitxml=$(DURATIONS)/test/tests.xml
-
-test-cluster:
-	@SLUICE_PART=1 $(BIN)/pytest -m "cluster and not slow" $(call marked,cluster) $(PATIENT) $(AGAIN) --junitxml=$(DURATIONS)/test/cluster.xml $(LOGGED) || failed=yes; \
-	WORKERS=$(WORKERS) SLUICE_DURATIONS=$(DURATIONS)/test $(BIN)/python -m sluice_lab.spark_lines one $(LOGGED) || failed=yes; \
-	test -z "$${failed:-}"
-
-test-more: venv ## what make test leaves out, but for make test-lake: what is slow, the rest of the cluster, and the sinks with the image's jars (50 minutes)
-	@rm -rf $(DURATIONS)/$@ && mkdir -p $(DURATIONS)/$@
-	@echo "== slow tests without a cluster, most of which wait; beside them the sinks with the image's jars, and the slow tests of the cluster ($(DURATIONS)/more-*.log)"
-	@$(call lanes,more-alone more-lines more-cluster,more-timed)
-
-more-alone: WORKERS = 3  # with the other lanes that is what two cores take: more of them wait for each other
-more-alone:
-	@SLUICE_PART=1 nice $(BIN)/pytest -m "slow and not cluster and not lake" $(call marked,slow) $(BESIDE) $(PATIENT) --junitxml=$(DURATIONS)/test-more/tests.xml
-
-more-lines:
-	@WORKERS=2 SLUICE_DURATIONS=$(DURATIONS)/test-more nice $(BIN)/python -m sluice_lab.spark_lines rest $(LOGGED) || failed=yes; \
-	SLUICE_PART=1 SLUICE_LANE=-more $(BIN)/pytest -m "slow and cluster" $(SECOND) $(PATIENT) --junitxml=$(DURATIONS)/test-more/cluster-more.xml $(LOGGED) || failed=yes; \
-	test -z "$${failed:-}"
-
-# The sinks are through when half of the cluster's slow tests are: then the other half runs over a cluster of its own.
-SECOND = $(addprefix tests/cluster/test_,argocd.py disruptions.py examples.py flux.py pool.py release.py start_eks.py upgrade.py)
-
-# These bound seconds, or compare the speed of one executor with that of two. So nothing else may take the cores: they come after the lanes.
-TIMED = $(addprefix tests/cluster/test_,autoscale.py failover.py rollout.py until.py)
-
-more-cluster:
-	@SLUICE_PART=1 $(BIN)/pytest -m "slow and cluster" $(filter-out $(SECOND) $(TIMED),$(call marked,slow)) $(PATIENT) --junitxml=$(DURATIONS)/test-more/cluster.xml $(LOGGED)
-
-more-timed:
-	@echo "== tests of a cluster that bound seconds, alone"
-	@SLUICE_PART=1 $(BIN)/pytest -m "slow and cluster" $(TIMED) $(PATIENT) --junitxml=$(DURATIONS)/test-more/cluster-timed.xml $(LOGGED)
+test-more: venv ## what is long, by hand before an issue is called resolved (50 minutes)
+	@$(BIN)/python -m sluice_lab build
+	@$(BIN)/python -m sluice_lab.lanes $@
 
 test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.3 (5 minutes)
-	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.3, say))
+	@$(BIN)/python -m sluice_lab build light programs
+	@$(BIN)/python -m sluice_lab.lanes test-spark-$(or $(LINE),$(error LINE=4.3, say))
 
 test-lake: venv ## the sinks under kills and outages, bad input of whole programs, and the examples, on the image's line of Spark (15 minutes)
-	@WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
+	@$(BIN)/python -m sluice_lab build light programs
+	@$(BIN)/python -m sluice_lab.lanes $@
 
 test-gitops: venv ## the real Argo CD and Flux, built here the first time (20 minutes of a core), over a real cluster (25 minutes)
-	@SLUICE_GITOPS=1 $(BIN)/pytest $(PATIENT) tests/cluster/test_argocd.py tests/cluster/test_flux.py
+	@$(BIN)/python -m sluice_lab build light programs cluster gitops
+	@$(BIN)/pytest -o faulthandler_timeout=2400 tests/cluster/test_argocd.py tests/cluster/test_flux.py
 
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
 	@SLUICE_SIM=deep SLUICE_NEMESIS=1 SLUICE_KILLS=50 $(BIN)/pytest -o faulthandler_timeout=86400 --durations=20
 	@echo "== 50 kills of the driver for each sink"
-	@SLUICE_KILLS=50 WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
+	@SLUICE_KILLS=50 $(BIN)/python -m sluice_lab.lanes test-lake
 
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo

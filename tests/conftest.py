@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
 import failures_at_once
-import time_left
 from emulated import (
     credentials,
     dynalite_endpoint,
@@ -26,7 +25,7 @@ from emulated import (
     postgres_url,
     s3_endpoint,
 )
-from left_out import judged, unfound
+from left_out import judged, suspect, unfound
 from one_spark import ENDED_EARLY, spark
 from side_by_side import Scheduler, rank, scheduler
 
@@ -62,6 +61,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if lost := unfound(items):
         raise pytest.UsageError("\n".join(lost))
+    for item in items:
+        if suspect(item.nodeid):
+            item.add_marker("slow")
     items.sort(key=rank)
     items.sort(key=lambda item: 0 if item.get_closest_marker("cluster") is None else 1 if CLUSTER in item.path.as_posix() else 2)
 
@@ -86,8 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Nothing begins when time is over. No Spark of other tests beside a cluster."""
-    time_left.skip_if_over()
+    """No Spark of other tests beside a cluster."""
     if item.get_closest_marker("cluster"):
         ENDED_EARLY.close()
 
@@ -97,7 +98,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
     if (deselected := len(terminalreporter.stats.get("deselected", []))) and "SLUICE_PART" not in os.environ:
         chosen = config.getoption("markexpr") or config.getoption("keyword")
-        reasons[f"deselected by {chosen!r}; `make test`, `make test-more` and `make test-lake` run everything"] += deselected
+        reasons[f"deselected by {chosen!r}; `make test`, `make test-cluster`, `make test-more` and `make test-lake` run everything"] += deselected
     if not reasons:
         terminalreporter.write_line("Nothing was left out.")
     for reason, count in sorted(reasons.items()):

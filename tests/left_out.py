@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -13,14 +14,20 @@ import pytest
 from sluice_lab.errors import MissingPartError
 
 HERE = Path(__file__).parent
-FOUND_BY_MAKE = ("cluster", "slow")
-"""Lanes with these read only files of tests that name the mark: `marked` in the Makefile."""
+SUSPECTS = tomllib.loads((HERE / "suspects.toml").read_text())
+FOUND_BY_MAKE = ("built", "cluster", "slow")
+"""Lanes with these read only files of tests that name the mark (lab/sluice_lab/lanes.py)."""
 
 
 def unfound(items: Iterable[pytest.Item]) -> list[str]:
     """Tests that have a mark which their own file does not name as `make` looks for it, each with the mark."""
     marked = ((item, mark) for mark in FOUND_BY_MAKE for item in items if item.get_closest_marker(mark))
     return [f"{item.nodeid}: write pytest.mark.{mark} in that file" for item, mark in marked if not _names(item.path, mark)]
+
+
+def suspect(nodeid: str) -> bool:
+    """Whether a test is named in tests/suspects.toml, with all its parameters or with these."""
+    return nodeid in SUSPECTS or nodeid.partition("[")[0] in SUSPECTS
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import os
 import re
@@ -11,11 +10,9 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = [path.parent for folder in ("consumer", "operator", "lab") for path in sorted((ROOT / folder).glob("*/__init__.py"))]
@@ -39,11 +36,9 @@ BARE = [
     "sluice_operator.state.view",
     "sluice_operator.plan.rules",
 ]
-NAMED = ("SECOND", "TIMED")  # parts of the cluster's slow tests that the Makefile runs apart from the rest
 # What differs between lines of Spark is asked in one module.
 LINES = re.compile(r"importlib\.util import find_spec|pyspark\.__version__|spark\.version\b|version\(.pyspark.\)|try:\n\s+(from|import) pyspark")
 FEATURES = "consumer/sluice_consumer/spark/features.py"
-MARKED = [marks for count in range(6) for marks in itertools.combinations(("cluster", "apiserver", "spark", "lake", "slow"), count)]
 # Clients are configured on the machine, never here.
 REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")
 
@@ -53,55 +48,6 @@ def test_the_folder_operator_is_no_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     started_here = [sys.executable, "-c", "import operator, collections; operator.itemgetter"]
     assert subprocess.run(started_here, cwd=ROOT, check=False).returncode == 0
-
-
-@pytest.mark.parametrize("part", ["", *NAMED])
-@pytest.mark.parametrize("marks", MARKED, ids=" ".join)
-def test_a_test_is_run_once_by_make_test_or_by_make_test_more(marks: tuple[str, ...], part: str) -> None:
-    """Whatever it is marked with, and in whichever part of the cluster's slow tests; `make test-lake` tries the sinks for long."""
-    found = [expression for target in ("test", "test-more") for expression in stages(target, part)]
-    chosen = [expression for expression in found if Expression.compile(expression).evaluate(in_(marks))]
-    assert len(chosen) == ("lake" not in marks or "cluster" in marks)
-
-
-@pytest.mark.parametrize("part", NAMED)
-def test_a_named_part_of_the_clusters_slow_tests_is_there(part: str) -> None:
-    """A file of another name would be in no part."""
-    (names,) = re.findall(rf"(?m)^{part} = \$\(addprefix (tests/cluster/test_),(.+)\)$", (ROOT / "Makefile").read_text())
-    files = [ROOT / f"{names[0]}{name}" for name in names[1].split()]
-    assert files
-    assert f"$({part})" in re.findall(r"filter-out ([^,]+),", (ROOT / "Makefile").read_text())[0]
-    assert [path.name for path in files if not re.search(r"mark\.slow\b", path.read_text())] == []
-
-
-@pytest.mark.parametrize("mark", ["cluster", "slow"])
-def test_a_test_that_make_finds_by_its_mark_has_it_in_its_own_file(mark: str) -> None:
-    """Only files that name a mark are read by a target that runs tests with it."""
-    named = {path for path in (ROOT / "tests").rglob("*.py") if re.search(rf"mark\.{mark}\b", path.read_text())}
-    assert named
-    assert [path.name for path in named if not path.name.startswith("test_")] == []
-
-
-def test_make_check_runs_nothing_that_make_test_leaves_out() -> None:
-    """And nothing that has to be built first."""
-    (check,) = map(Expression.compile, stages("check"))
-    for marks in filter(lambda marks: check.evaluate(in_(marks)), MARKED):
-        assert any(Expression.compile(expression).evaluate(in_(marks)) for expression in stages("test"))
-        assert not {"cluster", "apiserver"} & set(marks)
-
-
-def stages(target: str, part: str = "") -> list[str]:
-    """What each pytest of a target of the Makefile selects, and of its lanes: in files of this part of the cluster's slow tests, or in the rest."""
-    (recipe,) = re.findall(rf"(?m)^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
-    lanes = re.findall(r"[a-z-]+", " ".join(re.findall(r"call lanes,([a-z, -]+)", recipe)))
-    own = re.findall(rf'pytest -m "([^"]+)"(?: \$\(({"|".join(NAMED)}|filter-out))?', recipe)
-    chosen = [expression for expression, files in own if not files or files == (part or "filter-out")]
-    return [*chosen, *(each for lane in lanes for each in stages(lane, part))]
-
-
-def in_(marks: tuple[str, ...]) -> Callable[..., bool]:
-    """As pytest asks of a test that has these."""
-    return lambda name, **_: name in marks
 
 
 def test_tests_are_no_packages() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import left_out
 import pytest
 
 HERE = Path(__file__).parent
@@ -62,6 +64,21 @@ def run(folder: Path, name: str, code: str, **environment: str) -> subprocess.Co
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={folder}", str(folder / name)]
     clean = {key: value for key, value in os.environ.items() if key != "CI"}
     return subprocess.run(command, cwd=folder, env=clean | environment, check=False, capture_output=True, text=True, timeout=300)
+
+
+def test_each_suspect_is_a_test_and_no_simulation() -> None:
+    """With the day on which it failed."""
+    for name, since in left_out.SUSPECTS.items():
+        path, _, function = name.partition("::")
+        assert f"def {function.partition('[')[0]}(" in (HERE.parent / path).read_text()
+        assert not path.startswith("tests/sim/")
+        assert since <= datetime.datetime.now(tz=datetime.UTC).date()
+
+
+def test_a_suspect_is_named_with_or_without_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_out, "SUSPECTS", {"a.py::test_all": None, "a.py::test_one[x]": None})
+    named = ("a.py::test_all", "a.py::test_all[x]", "a.py::test_one[x]", "a.py::test_one[y]", "a.py::test_one")
+    assert [left_out.suspect(name) for name in named] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("marked", SPELLINGS.values(), ids=SPELLINGS)

@@ -1,15 +1,6 @@
-"""`python -m sluice_lab.durations TARGET [budgets]`: what the tests of `make test` or `make test-more` took, from pytest's JUnit files.
+"""What the tests of a target took, by the JUnit files that its lanes left in .work/durations/TARGET: each lane, and the 30 dearest tests."""
 
-Each stage of a target writes one file into `.work/durations/TARGET`. Shown are the stages, the 30 dearest tests, and each folder that took a third
-more than its budget in tests/budgets.toml. That fails nothing: seconds depend on the machine, too. With `budgets` the lines of that file are
-printed that the run would just meet.
-"""
-
-import math
-import sys
-import tomllib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -19,9 +10,7 @@ from sluice_checkpoints.plurals import counted
 from sluice_lab import places
 from sluice_lab.steps import console, duration
 
-BUDGETS = places.REPO / "tests" / "budgets.toml"
-DEAREST, TOLERANCE = 30, 4 / 3
-NONE = "no budget: add it to tests/budgets.toml"
+DEAREST = 30
 
 
 @dataclass(frozen=True)
@@ -74,31 +63,7 @@ def dearest(tests: Iterable[TimedTest], count: int = DEAREST) -> list[TimedTest]
     return sorted(tests, key=lambda test: -test.seconds)[:count]
 
 
-def spent(tests: Iterable[TimedTest], budgets: Iterable[str]) -> dict[str, float]:
-    """Seconds by folder: the innermost one with a budget, or a test's own where none has."""
-    found: defaultdict[str, float] = defaultdict(float)
-    known = set(budgets)
-    for test in tests:
-        above = (str(folder) for folder in (PurePosixPath(test.folder), *PurePosixPath(test.folder).parents))
-        found[next((folder for folder in above if folder in known), test.folder)] += test.seconds
-    return dict(sorted(found.items()))
-
-
-def exceeded(took: Mapping[str, float], budgets: Mapping[str, float]) -> dict[str, str]:
-    """What is to be said of a folder: it took over a third more than its budget, or has none."""
-    found = {folder: NONE for folder in took if folder not in budgets}
-    for folder in took.keys() & budgets.keys():
-        if took[folder] > budgets[folder] * TOLERANCE:
-            found[folder] = f"{took[folder]:.0f} s, of a budget of {budgets[folder]:.0f} s: make it cheaper, or raise tests/budgets.toml"
-    return dict(sorted(found.items()))
-
-
-def budgets_of(target: str, path: Path = BUDGETS) -> dict[str, float]:
-    """Seconds by folder, of a target."""
-    return {folder: float(seconds) for folder, seconds in tomllib.loads(path.read_text())[target].items()}
-
-
-def show(target: str, stages: Sequence[Stage], budgets: Mapping[str, float]) -> None:
+def show(target: str, stages: Sequence[Stage]) -> None:
     """Print it all."""
     tests = [test for stage in stages for test in stage.tests]
     console.print(f"the {DEAREST} dearest tests of make {target}, in seconds", soft_wrap=True)
@@ -106,13 +71,6 @@ def show(target: str, stages: Sequence[Stage], budgets: Mapping[str, float]) -> 
         console.print(f"{test.seconds:9.1f}  {test.name}", soft_wrap=True, markup=False)  # a table would cut names to the columns of a log
     for stage in stages:
         console.print(f"{stage.name}: {counted(len(stage.tests), 'test')}, {duration(stage.seconds)}", soft_wrap=True)
-    for folder, words in exceeded(spent(tests, budgets), budgets).items():
-        console.print(f"OVER BUDGET {folder}: {words}", style="bold yellow", soft_wrap=True)
-
-
-def proposed(took: Mapping[str, float]) -> str:
-    """Lines of a table of tests/budgets.toml that this run would just meet: seconds up to the next five."""
-    return "\n".join(f'"{folder}" = {5 * math.ceil(seconds / 5)}' for folder, seconds in took.items())
 
 
 def measured(files: Iterable[Path]) -> tuple[list[Stage], dict[str, str]]:
@@ -126,20 +84,11 @@ def measured(files: Iterable[Path]) -> tuple[list[Stage], dict[str, str]]:
     return stages, cut_off
 
 
-def main(target: str, what: str = "show") -> int:
-    """Show a target's last run, or propose budgets by it; the exit code is 0, whatever it took."""
-    folder, budgets = places.work() / "durations" / target, budgets_of(target)
+def main(target: str) -> None:
+    """Show a target's last run."""
+    folder = places.work() / "durations" / target
     stages, cut_off = measured(sorted(folder.glob("*.xml"), key=lambda path: path.stat().st_mtime))
-    if not stages and not cut_off:
-        console.print(f"NOT MEASURED: no JUnit file is in {folder}; run make {target}", soft_wrap=True)
-    elif what == "budgets":
-        print(proposed(spent([test for stage in stages for test in stage.tests], budgets)))
-    else:
-        show(target, stages, budgets)
+    if stages:
+        show(target, stages)
     for name, why in cut_off.items():
         console.print(f"NOT MEASURED {name}: {why}", style="bold yellow", soft_wrap=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))

@@ -39,7 +39,7 @@ GROUPS: dict[str, tuple[Callable[[], object], ...]] = {
         lambda: prometheus.program("prometheus"),
         lambda: postgres.binaries(places.work()),
     ),
-    "cluster": (
+    "programs": (
         node_image.programs,
         tools.kind,
         tools.helm,
@@ -49,6 +49,8 @@ GROUPS: dict[str, tuple[Callable[[], object], ...]] = {
         prometheus.operator_crds,
         kcl_jars.fetched,
         lambda: spark_lines.jars(spark_lines.default()),
+    ),
+    "cluster": (
         _docker,
         lambda: images.base(places.work()),
         lambda: cluster.node(places.work()),

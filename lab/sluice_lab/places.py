@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,12 @@ def made(folder: Path) -> Path:
     """Create the folder if it does not exist; returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def emptied(folder: Path) -> Path:
+    """Create the folder, without anything from before; returns it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return made(folder)
 
 
 @contextmanager

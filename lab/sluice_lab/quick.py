@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from sluice_lab import places
+from sluice_lab.machine.processes import run
 
 PACKAGES = {
     "consumer/sluice_checkpoints": "tests/checkpoints",
@@ -18,6 +19,15 @@ PACKAGES = {
     "operator/sluice_operator": "tests/operator",
     "operator/sluice_kubectl": "tests/kubectl",
 }
+LANES = {
+    "charts": ("chart",),
+    "consumer/sluice_consumer/sinks": ("jars",),
+    "consumer/image": ("jars",),
+    "consumer/sluice_consumer/spark": ("line",),
+    "consumer/sluice_consumer/streaming": ("line",),
+    "constraints": ("jars", "line"),
+}
+"""What `make test-cluster` runs beside its own tests when files below these folders changed (lanes.py)."""
 ALWAYS = ("tests/test_layout.py", "tests/test_documents.py")
 
 
@@ -40,18 +50,32 @@ def _tests_of(path: PurePosixPath, root: Path) -> str | None:
     return "tests/operator/helm" if path.parts[0] == "charts" and (root / "tests/operator/helm").is_dir() else None
 
 
+def lanes_of(changed: Iterable[str]) -> list[str]:
+    """The lanes that changed files ask for."""
+    paths = [PurePosixPath(name) for name in changed]
+    return sorted({lane for folder, lanes in LANES.items() if any(path.is_relative_to(folder) for path in paths) for lane in lanes})
+
+
+def base() -> str:
+    """The newest commit that is half a day older than the last one, or the first one: what is submitted together came after it."""
+    git = ("git", "-C", str(places.REPO))
+    last = int(run(*git, "log", "-1", "--format=%ct"))
+    older = run(*git, "rev-list", "-1", f"--before={last - 12 * 3600}", "HEAD").strip()
+    return older or run(*git, "rev-list", "--max-parents=0", "HEAD").split()[-1]
+
+
 def changed_since(commit: str) -> list[str]:
     """Files that differ from a commit; new and deleted ones too."""
     git = ("git", "-C", str(places.REPO))
     listed = [(*git, "diff", "--name-only", commit), (*git, "ls-files", "--others", "--exclude-standard")]
-    return sorted({name for command in listed for name in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()})
+    return sorted({name for command in listed for name in run(*command).split()})
 
 
 def main(commit: str = "HEAD") -> int:
     """Run lint and tests; returns the first exit code that is not 0."""
     changed = changed_since(commit)
     sources = [name for name in changed if name.endswith(".py") and (places.REPO / name).exists()]
-    chosen = ("-m", "not cluster and not apiserver and not spark", "-q")
+    chosen = ("-m", "not cluster and not built and not spark", "-q")
     commands = [("ruff", "check", *sources), ("ruff", "format", "--check", *sources)] if sources else []
     commands += [("python", "-m", "sluice_lab.typecheck"), ("pytest", *chosen, *tests_of(changed, places.REPO))]
     for program, *arguments in commands:

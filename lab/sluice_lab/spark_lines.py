@@ -1,37 +1,28 @@
-"""`python -m sluice_lab.spark_lines LINE|one|rest|lake`: what depends on Spark, on another line than the default one, or with the image's jars.
+"""Lines of Spark: interpreters and jars of each, and the tests that depend on them (lanes.py runs them).
 
-With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses. `rest` (`make
-test-more`) is the sinks that need the image's jars, on the default line. `lake` (`make test-lake`) is what the sinks
-are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints/all.txt.
-constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
+The default line is that of `pyspark` in constraints/all.txt. constraints/spark-<line>.txt pins what differs from there. A line's
+environment holds that alone; the rest is `.venv`'s.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from sluice_consumer.sinks import delta_table
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import parts, spark_jars
 from sluice_lab.machine.processes import run
-from sluice_lab.steps import console, step
+from sluice_lab.steps import step
 
 FOLDER = places.REPO / "constraints"
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
-DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
-QUICK, LONG = "not cluster and not lake", "lake"
+DEMO, SINKS = "tests/lab/test_demo_local.py", "tests/contract/sinks"
 MATRIX = "test_matrix.py"
 WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
     "4.1": (
@@ -64,8 +55,6 @@ SMALL = (
 DELTA = {**delta_table.SETTINGS, **delta_table.FASTER, "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS}
 # A query of these tests runs once: to compile it is a fifth of the CPU, and gives nothing. `lake` runs the same sinks as the image does, compiled.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-ON_DEFAULT = ("test_delta_owner.py", "test_rollback.py")  # what a table's owner does: `rest` tries it, with the jars of the default line
 
 Pins = dict[str, str]
 
@@ -137,112 +126,9 @@ def python(line: str) -> Path:
     return folder / "bin" / "python"
 
 
-@dataclass(frozen=True)
-class LineRun:
-    """A run of pytest on a line of Spark, with more in the environment. `workers` run side by side; 0: the tests are of one group.
-
-    `part` is in its name, if a line has several runs with jars.
-    """
-
-    line: str
-    files: tuple[str, ...]
-    more: Mapping[str, str] = field(default_factory=dict)
-    marked: str = QUICK
-    workers: int = 0
-    part: str = ""
-
-    @property
-    def name(self) -> str:
-        """Of what it writes its durations to."""
-        return f"spark-{self.line}{'-jars' if self.more else ''}{self.part}"
-
-    def command(self) -> list[str]:
-        """Its words. Durations go to the folder SLUICE_DURATIONS, if it is set."""
-        folder = os.environ.get("SLUICE_DURATIONS")
-        noted = [f"--junitxml={folder}/{self.name}.xml"] if folder else []
-        beside = ("-n", str(self.workers), "--dist", "loadscope", "--no-loadscope-reorder") if self.workers else ()
-        return [str(python(self.line)), "-m", "pytest", "-m", self.marked, *beside, *noted, *self.files]
-
-
-def run_tests(tests: LineRun, command: Sequence[str], *, shown: bool = True) -> int:
-    """Pytest's exit code; its output as it comes, or whole at the end."""
-    paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
-    environment = {**os.environ, "PYTHONPATH": paths, "SLUICE_PART": "1", **tests.more}
-    how: dict[str, Any] = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    done = subprocess.run(command, cwd=places.REPO, env=environment, check=False, **how)
-    if not shown:
-        console.rule(tests.name, align="left")
-        print(done.stdout, flush=True)
-    return done.returncode
-
-
-def all_of(line: str) -> int:
-    """The first exit code that is not 0, of all that depends on Spark, on a line."""
-    console.rule(f"Spark {line}", align="left")
-    codes = [run_tests(run, run.command()) for run in (LineRun(line, ALL, workers=_workers()), with_jars(line))]
-    say_left(line, "what does not depend on Spark, and the cluster (`make test` and `make test-more` run them on the default line)")
-    return next((code for code in codes if code), 0)
-
-
-def two_at_a_time(runs: Sequence[LineRun]) -> int:
-    """The first exit code that is not 0. Each has a process that does most of the work, and this machine has two cores."""
-    commands = [run.command() for run in runs]  # makes what is missing, one after the other, with a line for each
-    with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(partial(run_tests, shown=False), runs, commands))
-    return next((code for code in codes if code), 0)
-
-
-def with_jars(line: str) -> LineRun:
+def with_jars(line: str) -> tuple[str, ...]:
     """The tests of sinks that need jars."""
-    return LineRun(line, tuple(f"{SINKS}/{name}" for name in WITH_JARS[line]), {"PYSPARK_SUBMIT_ARGS": submitted(line, INTERPRETED)})
-
-
-def halves(jars: LineRun) -> list[LineRun]:
-    """The same in two runs: most of its time is one file's, and a run has one session of Spark."""
-    first = tuple(name for name in jars.files if name.endswith(MATRIX))
-    rest = tuple(name for name in jars.files if name not in first)
-    return [replace(jars, files=first, part="-matrix"), replace(jars, files=rest)]
-
-
-def small(line: str) -> list[LineRun]:
-    """A small part, and the tests of sinks that need jars, but for those that take longest."""
-    jars = with_jars(line)
-    return [LineRun(line, SMALL, workers=2), replace(jars, files=tuple(name for name in jars.files if not name.endswith(ON_DEFAULT)))]
-
-
-def say_left(line: str, left: str) -> None:
-    """What is not tried on a line."""
-    console.print(f"NOT RUN on Spark {line}: {left}; the sinks under kills and outages (`make test-lake`)", soft_wrap=True)
-
-
-def one() -> int:
-    """The small part on the line that the commit chooses."""
-    line = chosen(tree())
-    console.print(f"Spark {line} is this commit's other line; another commit may have another", soft_wrap=True)
-    code = two_at_a_time(small(line))
-    say_left(line, f"most of the tests with Spark (`make test-spark LINE={line}` runs them)")
-    return code
-
-
-def rest() -> int:
-    """The sinks with the image's jars on the default line. A commit tries one other line, and `one` has done that."""
-    code = two_at_a_time(halves(with_jars(default())))
-    for line in others():
-        if line != chosen(tree()):
-            console.print(f"NOT RUN: Spark {line}, which is other commits' line (`make test-spark LINE={line}`)", soft_wrap=True)
-    return code
-
-
-def lake() -> int:
-    """The first exit code that is not 0, of what the sinks are tried with for long, and of the examples."""
-    line, workers = image_line(), _workers()
-    runs = (LineRun(line, (SINKS,), {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG, workers), LineRun(line, (EXAMPLES,), {}, LONG, workers))
-    codes = [run_tests(run, run.command()) for run in runs]
-    return next((code for code in codes if code), 0)
-
-
-def _workers() -> int:
-    return int(os.environ.get("WORKERS", "4"))
+    return tuple(f"{SINKS}/{name}" for name in WITH_JARS[line])
 
 
 def submitted(line: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -262,21 +148,3 @@ def jars(line: str) -> list[Path]:
 def _hadoop(line: str) -> Iterator[Path]:
     """Hadoop's client, as PySpark brings it."""
     return next((python(line).parents[1] / "lib").glob("python*")).glob("site-packages/pyspark/jars/hadoop-client-api-*.jar")
-
-
-PARTS = {"one": one, "rest": rest, "lake": lake}
-
-
-def main(part: str) -> int:
-    """Runs a part, or all of a line; the first exit code that is not 0."""
-    try:
-        if part in PARTS:
-            return PARTS[part]()
-        return all_of(part)
-    except LabError as error:
-        console.print(str(error), style="bold red", soft_wrap=True)
-        return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))

@@ -75,7 +75,7 @@ def run(cluster: Caller, *arguments: str) -> None:
     assert answer.exit_code == 0, answer.output
 
 
-@pytest.mark.apiserver
+@pytest.mark.built
 def test_a_pause_and_a_drain_outlive_reconciles(cluster: Caller) -> None:
     """Until resume, which outlives them too."""
     manifest = in_git("kept")
@@ -92,7 +92,7 @@ def test_a_pause_and_a_drain_outlive_reconciles(cluster: Caller) -> None:
     assert not found["spec"].get("suspend")
 
 
-@pytest.mark.apiserver
+@pytest.mark.built
 def test_what_kubectl_itself_writes_is_undone(cluster: Caller) -> None:
     """So the page says how to write it; the same rule would undo a manager with kubectl's prefix."""
     manifest = in_git("undone")
@@ -103,7 +103,7 @@ def test_what_kubectl_itself_writes_is_undone(cluster: Caller) -> None:
         assert "annotations" not in reconcile(cluster, manifest)["metadata"]
 
 
-@pytest.mark.apiserver
+@pytest.mark.built
 def test_what_is_in_git_wins(cluster: Caller) -> None:
     """`suspend: false` in a manifest ends a drain at the next reconcile."""
     manifest = in_git("gits", suspend=False)
@@ -112,7 +112,7 @@ def test_what_is_in_git_wins(cluster: Caller) -> None:
     assert reconcile(cluster, manifest)["spec"]["suspend"] is False
 
 
-@pytest.mark.apiserver
+@pytest.mark.built
 def test_a_number_of_executors_by_scale_stays(cluster: Caller) -> None:
     """An autoscaler's, or that of `kubectl scale`: Flux leaves what came through a subresource."""
     manifest = in_git("scaled")

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from sluice_consumer.shards.aggregation import MAGIC, WholeRecord, user_records
 
+pytestmark = pytest.mark.built
+
 HERE = Path(__file__).parent
 OUTER = "outer"
 DROPPED = (

@@ -25,7 +25,7 @@ PENDING = f"c-1/{pending.FOLDER}/{pending.PendingName(8, 3, 1, pending.REJECTED)
 Run = Callable[..., Result]
 
 
-@pytest.fixture(params=["disk", "S3"])
+@pytest.fixture(params=["disk", pytest.param("S3", marks=pytest.mark.built)])
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command on a folder with letters."""
     if request.param == "disk":

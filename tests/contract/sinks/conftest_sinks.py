@@ -63,7 +63,14 @@ def batch(spark: SparkSession) -> Batch:
 
 
 @pytest.fixture(scope="session")
-def bucket(s3_endpoint: str) -> str:
+def hadoop_aws(spark: SparkSession) -> None:
+    """Spark with S3A. It is asked for first: a store for a Spark without it would be started for nothing."""
+    if not has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
+        pytest.skip("not run: this Spark has no hadoop-aws")
+
+
+@pytest.fixture(scope="session")
+def bucket(hadoop_aws: None, s3_endpoint: str) -> str:  # noqa: ARG001 - asked first
     """An empty bucket."""
     return Storage(s3_endpoint, f"lake-{uuid4()}").create().bucket
 
@@ -72,7 +79,7 @@ GUEST = ("guest", "a-secret-of-its-own")
 
 
 @pytest.fixture(scope="session")
-def guest_account(s3_endpoint: str) -> None:
+def guest_account(hadoop_aws: None, s3_endpoint: str) -> None:  # noqa: ARG001 - asked first
     """An account that has no right on the bucket."""
     emulators.make_s3_account(s3_endpoint, *GUEST)
 
@@ -89,11 +96,9 @@ def s3_files(s3_endpoint: str, bucket: str) -> fs.FileSystem:
 
 
 @pytest.fixture
-def s3a(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[str]:
+def s3a(spark: SparkSession, bucket: str, s3_endpoint: str) -> Iterator[str]:
     """A path on S3 for Spark."""
     jvm: Any = spark._jvm
-    if not has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
-        pytest.skip("not run: this Spark has no hadoop-aws")
     configuration = spark._jsc.hadoopConfiguration()
     for name, value in Storage(s3_endpoint, bucket).hadoop().items():
         configuration.set(name.removeprefix("spark.hadoop."), value)

@@ -17,6 +17,8 @@ from sluice_lab.machine.processes import run
 from sluice_lab.release import charts, versions
 from sluice_lab.release.source import SourceTree
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 VERSION = versions.declared(places.REPO)
 REGISTRY = "registry.example/sluice"

@@ -15,6 +15,8 @@ from sluice_lab.errors import CommandFailedError
 from sluice_lab.release import components, images, oci
 from sluice_lab.release.components import Component
 
+pytestmark = pytest.mark.built
+
 ONE = """Name:          default
 Driver:        docker
 

@@ -15,7 +15,7 @@ from sluice_lab.machine.processes import run
 from sluice_lab.release import charts, versions
 from sluice_lab.release.source import SourceTree
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.built, pytest.mark.slow]
 
 Kubectl = Callable[..., str]
 REGISTRY, VERSION = "registry.example/sluice", versions.declared(places.REPO)

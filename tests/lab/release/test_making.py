@@ -15,6 +15,8 @@ from sluice_lab.errors import LabError
 from sluice_lab.release import dist, making, notes, versions
 from sluice_lab.release.source import SourceTree, of_last_commit
 
+pytestmark = pytest.mark.built
+
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints/all.txt", "consumer", "operator", "charts", "crds")
 VERSION, REGISTRY = "7.8.9-rc.1", "registry.example/sluice"
 

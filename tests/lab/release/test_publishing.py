@@ -19,6 +19,8 @@ from sluice_lab.machine.processes import run
 from sluice_lab.release import charts, dist, oci, publishing, versions
 from sluice_lab.release.publishing import Registry
 
+pytestmark = [pytest.mark.built, pytest.mark.slow]
+
 VERSION = versions.declared(places.REPO)
 CHART = f"charts/sluice:{VERSION}"
 USER, PASSWORD = "sluice", "a secret"

@@ -14,6 +14,8 @@ from sluice_lab.release import making, oci, sbom
 from sluice_lab.release.components import Component
 from sluice_lab.release.source import SourceTree
 
+pytestmark = pytest.mark.built
+
 EPOCH = 1_700_000_000
 WHOLE = Component("sluice-operator", "1.2.3", "pkg:oci/sluice-operator@sha256%3Aab?tag=1.2.3", "ab" * 32, "Apache-2.0")
 PARTS = [

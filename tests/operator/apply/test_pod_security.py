@@ -79,6 +79,7 @@ def test_every_pod_that_the_operator_makes_holds_the_level(settings: Settings, c
     assert {role: violations(pod, level) for role, pod in found.items()} == {name: [] for name in found}
 
 
+@pytest.mark.built
 @pytest.mark.parametrize("name", SWITCHES)
 def test_every_pod_of_the_chart_holds_the_level(name: str) -> None:
     """Replicas, and the pod of `helm test`; containers that a value adds are whose value it is."""

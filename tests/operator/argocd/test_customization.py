@@ -10,6 +10,8 @@ import yaml
 from argo_lua import CUSTOMIZATION, act, actions, health, same
 from chart import of, rendered
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 ACTIONS = CUSTOMIZATION / "actions"
 KEY = "resource.customizations.{}.sluice.dev_KinesisConsumer"

@@ -19,7 +19,7 @@ from sluice_lab.machine import apiserver, processes
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_operator.cluster.operator_class import CLASS
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

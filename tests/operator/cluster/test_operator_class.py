@@ -170,6 +170,7 @@ def test_an_audit_asks_for_its_own_only() -> None:
         assert not any(fresh._owed.values())
 
 
+@pytest.mark.built
 def test_the_chart_hands_the_class_on() -> None:
     """Two releases elect a leader each: their Leases have their names."""
 
@@ -183,6 +184,7 @@ def test_the_chart_hands_the_class_on() -> None:
     assert blue.lease != environment().lease
 
 
+@pytest.mark.built
 def test_the_second_installation_of_the_page_has_a_class_of_its_own() -> None:
     """docs/operations.md: as Helm renders its command; the label of the next line is what this class selects."""
     install, label = page_blocks.beginning("docs/operations.md", "helm install sluice-blue").splitlines()

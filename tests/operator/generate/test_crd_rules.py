@@ -20,7 +20,7 @@ from sluice_operator.resource.spark_conf import EXACT
 from sluice_operator.state.serialization import dump_status, load_status
 from sluice_operator.state.status import AutoscaleStatus, ScaleSample, ScaleTrial, Status
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from sluice_lab.machine import apiserver
 from sluice_operator.cluster.port import POOL_KIND
 from sluice_operator.state.serialization import dropped
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

@@ -34,6 +34,8 @@ from sluice_lab.machine import apiserver
 from sluice_lab.machine.processes import poll
 from sluice_operator.run.shared import ReconcileContext
 
+pytestmark = pytest.mark.built
+
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Cluster
 
@@ -79,10 +81,6 @@ def changed(body: Json, path: str, value: Any) -> Json:
     return found
 
 
-apiserver_only = pytest.mark.apiserver
-
-
-@apiserver_only
 def test_all_that_operator_and_drivers_do_is_let_through(scene: Scene) -> None:
     """With the objects that the code makes."""
     scene.operator.create(changed(driver(), "metadata.name", "orders-driver-2"), dry=True)
@@ -130,7 +128,6 @@ class Recorder:
         self._cluster.check(body)
 
 
-@apiserver_only
 def test_every_object_of_a_whole_life_with_a_migration_is_let_through(scene: Scene) -> None:
     """What the operator really sends, dry runs among them: one that is refused keeps the consumer from ever starting."""
     world = live(Recorded(), {**MIGRATING, "pipeline": {**SPEC["pipeline"], "env": [{"name": "A", "value": "b"}]}})
@@ -158,7 +155,6 @@ FORBIDDEN = {
 }
 
 
-@apiserver_only
 @pytest.mark.parametrize(("path", "value"), FORBIDDEN.items(), ids=FORBIDDEN)
 def test_what_leads_out_of_a_pod_is_refused(scene: Scene, path: str, value: Any) -> None:
     """In drivers, in the Job's template and in executors; the same by somebody else is none of its business."""
@@ -171,7 +167,6 @@ def test_what_leads_out_of_a_pod_is_refused(scene: Scene, path: str, value: Any)
         scene.operator.create(changed(job(), f"spec.template.{path}", value), dry=True)
 
 
-@apiserver_only
 def test_a_refusal_says_whose_account_it_was(scene: Scene) -> None:
     """403, which the operator shows as ApiRefused, and not 422."""
     with pytest.raises(Denied, match="not as cluster-admin-bot") as caught:
@@ -179,7 +174,6 @@ def test_a_refusal_says_whose_account_it_was(scene: Scene) -> None:
     assert "sluice-consumer" in str(caught.value)
 
 
-@apiserver_only
 def test_pods_of_others_are_left_alone(scene: Scene) -> None:
     """Neither made, nor changed, nor deleted; and not made to look like ours."""
     stranger = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": HERE, "name": "miner"}, "spec": plain()}
@@ -194,7 +188,6 @@ def test_pods_of_others_are_left_alone(scene: Scene) -> None:
 LABELS = ["sluice.dev/consumer", "sluice.dev/role", "app.kubernetes.io/managed-by"]
 
 
-@apiserver_only
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("value", [None, "theirs"])
 def test_what_sluice_made_is_deleted_and_scaled_though_a_label_was_taken_off(scene: Scene, label: str, value: str | None) -> None:
@@ -213,7 +206,6 @@ def test_what_sluice_made_is_deleted_and_scaled_though_a_label_was_taken_off(sce
         scene.operator.delete(body)
 
 
-@apiserver_only
 def test_what_lost_label_and_owner_is_deleted_by_its_name_and_its_hash(scene: Scene) -> None:
     """`kubectl delete --cascade=orphan` takes the owner off."""
     for body in (changed(driver(), "metadata.name", "orders-driver-40"), changed(job(), "metadata.name", "orders-migrate-0ae0c6-40")):
@@ -222,7 +214,6 @@ def test_what_lost_label_and_owner_is_deleted_by_its_name_and_its_hash(scene: Sc
         scene.operator.delete(made)
 
 
-@apiserver_only
 @pytest.mark.parametrize(
     ("name", "owner"),
     [
@@ -242,7 +233,6 @@ def test_no_edit_makes_a_foreign_pod_one_of_ours(scene: Scene, name: str, owner:
     assert refused(lambda: scene.driver.delete(theirs))
 
 
-@apiserver_only
 @pytest.mark.parametrize("place", ["name", "kind", "apiVersion", "controller"])
 def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) -> None:
     """A pod that is not of the KinesisConsumer it is labelled with would outlive it, and nobody asked for it."""
@@ -253,7 +243,6 @@ def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) 
         assert refused(lambda body=body, other=other: scene.operator.create(changed(body, f"metadata.ownerReferences.0.{place}", other), dry=True))
 
 
-@apiserver_only
 def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
     """Though it runs as the same account: its report, its executors' template, its epoch, an executor under its name."""
     other = Caller(scene.admin.server, CONSUMER, scene.theirs["metadata"]["uid"])
@@ -268,14 +257,12 @@ def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
     assert refused(lambda: without_pod.delete(scene.executor))
 
 
-@apiserver_only
 def test_a_driver_makes_no_driver_and_no_job(scene: Scene) -> None:
     """Only the operator does."""
     assert refused(lambda: scene.driver.create(changed(driver(), "metadata.name", "orders-driver-3"), dry=True))
     assert refused(lambda: scene.driver.create(job(), dry=True))
 
 
-@apiserver_only
 @pytest.mark.parametrize(
     "changes",
     [
@@ -292,7 +279,6 @@ def test_what_a_pod_is_stays(scene: Scene, changes: Json) -> None:
     assert refused(lambda: scene.driver.patch(scene.mine, changes))
 
 
-@apiserver_only
 def test_everybody_else_works_as_before(scene: Scene) -> None:
     """The policy is about Sluice's accounts only."""
     user = Caller(scene.admin.server, "somebody")

@@ -18,6 +18,8 @@ from sluice_lab.machine import prometheus
 from sluice_operator.generate import reference
 from sluice_operator.generate.markdown import slug
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 ROOT = CHART.parents[1]

@@ -20,7 +20,7 @@ from sluice_lab import places
 from sluice_lab.machine import apiserver, processes, prometheus
 from sluice_lab.machine.listening import LOOPBACK, free_port
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

@@ -18,6 +18,8 @@ from sluice_operator.settings import read
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 

@@ -8,8 +8,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from chart import CHART, NAMESPACE, RELEASE, helm, one, rendered
+
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

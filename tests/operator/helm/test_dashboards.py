@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from chart import CHART, NAMESPACE, of, rendered
+
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 

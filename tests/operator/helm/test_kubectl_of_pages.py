@@ -23,7 +23,7 @@ from sluice_lab import places
 from sluice_lab.machine import apiserver, tool_objects
 from sluice_lab.machine.processes import run
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 Typed = Callable[[str], str]

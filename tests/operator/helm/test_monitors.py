@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from chart import of, one, rendered
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 

@@ -17,7 +17,7 @@ from sluice_lab.machine import apiserver
 from sluice_operator.apply.gated_job import pod_of
 from sluice_operator.apply.manifests import executor_sample
 
-pytestmark = pytest.mark.apiserver
+pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 SECURE: Json = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -22,6 +22,8 @@ from sluice_operator.observe.watch import KINDS
 from sluice_operator.observe.watch_health import Freshness
 from sluice_operator.run.shared import ReconcileContext
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 NOT_CALLED = {("update", "sluice.dev", f"{kind}/finalizers") for kind in ("kinesisconsumers", "kinesisconsumerpools")}

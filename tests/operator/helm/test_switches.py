@@ -16,6 +16,8 @@ from kubernetes_schemas import NEWEST, OLDEST, mistakes
 
 from sluice_operator.generate.values import Value, values
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 

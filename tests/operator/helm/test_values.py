@@ -13,6 +13,8 @@ from chart import CHART, NAMESPACE, RELEASE, notes, of, one, rendered
 
 from sluice_operator.settings import read
 
+pytestmark = pytest.mark.built
+
 Json = dict[str, Any]
 
 KINDS_OF_RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")

@@ -20,7 +20,7 @@ from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.watch_health import LATE_AFTER, STUCK_AFTER, Freshness
 from sluice_operator.observe.watch_state import WatchEvent
 
-PLACES = [pytest.param("memory"), pytest.param("server", marks=pytest.mark.apiserver)]
+PLACES = [pytest.param("memory"), pytest.param("server", marks=pytest.mark.built)]
 
 
 @pytest.fixture(scope="module")

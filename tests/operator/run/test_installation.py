@@ -97,6 +97,7 @@ def test_missing_rights_are_named() -> None:
     assert "rbac.create" in found[1]
 
 
+@pytest.mark.built
 @pytest.mark.parametrize("values", [{}, {"watchNamespaces": ["a", "b"], "class": "blue"}])
 def test_the_pod_of_helm_test_asks_as_the_operator(values: dict[str, Any]) -> None:
     """Same image, account and settings; and it is neither a replica nor chosen by what chooses replicas."""

@@ -1,0 +1,231 @@
+"""`python -m sluice_lab.lanes TARGET`: the tests of `make test`, `make test-cluster` and others, in lanes.
+
+A lane is one run of pytest. Tracks run side by side, the lanes of a track one after the other, and stages too. The first track prints as it runs. Of
+the others the failures are printed as they come, and all goes to .work/durations/TARGET/LANE.log. In CI, tests that failed run once more, alone.
+Those that pass then are named as FLAKY in the last lines, and the target succeeds. The simulations never run again: their failures are no accidents.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from sluice_lab import durations, places, quick, spark_lines
+from sluice_lab.errors import LabError
+from sluice_lab.steps import console
+
+TESTS = places.REPO / "tests"
+SIMULATIONS = "tests/sim/"
+QUICK = "not cluster and not lake"
+PATIENT = ("-o", "faulthandler_timeout=2400")  # seconds for one test that waits for a cluster, or beside other lanes
+FAILED = re.compile(r"(FAILED|ERROR) .* \([a-z?]+, [0-9]+ s\): ")  # a line of tests/failures_at_once.py
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One run of pytest.
+
+    Attributes:
+        marked: pytest's expression of marks.
+        files: what is collected; nothing: all tests.
+        workers: processes that share the tests (tests/side_by_side.py deals them); 0: this one alone.
+        more: of the environment.
+        line: line of Spark; "": that of `.venv`.
+    """
+
+    name: str
+    marked: str
+    files: tuple[str, ...] = ()
+    workers: int = 0
+    more: Mapping[str, str] = field(default_factory=dict)
+    line: str = ""
+
+    def command(self, folder: Path, *, alone: bool = False) -> list[str]:
+        """Its words. With `alone`: tests that failed before, one after the other."""
+        python = spark_lines.python(self.line or spark_lines.default())
+        kept = ("-o", f"cache_dir={folder / self.name}.cache")
+        if alone:
+            how = ("--last-failed", "--last-failed-no-failures=none")
+        else:
+            beside = ("-n", str(self.workers), "--dist", "loadscope", "--no-loadscope-reorder") if self.workers else ()
+            how = (*beside, f"--junitxml={folder / self.name}.xml")
+        return [str(python), "-m", "pytest", "-m", self.marked, *PATIENT, *kept, *how, *self.files]
+
+    def environment(self) -> dict[str, str]:
+        """Of this process and of the lane."""
+        paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
+        return {**os.environ, "SLUICE_PART": "1", **({"PYTHONPATH": paths} if self.line else {}), **self.more}
+
+
+Track = tuple[Lane, ...]
+Stage = tuple[Track, ...]
+
+
+def naming(mark: str) -> tuple[str, ...]:
+    """Files that name a mark: to collect all takes half a minute. tests/left_out.py holds each test to it."""
+    found = {str(path.relative_to(places.REPO)) for path in TESTS.rglob("test_*.py") if f"mark.{mark}" in path.read_text()}
+    suspects = tomllib.loads((TESTS / "suspects.toml").read_text()) if mark == "slow" else {}
+    return tuple(sorted(found | {name.partition("::")[0] for name in suspects}))
+
+
+def test() -> list[Stage]:
+    """What needs neither a cluster nor what Go builds."""
+    return [((Lane("tests", "not built and not cluster and not slow and not lake", workers=_workers(4)),),)]
+
+
+def test_cluster() -> list[Stage]:
+    """What needs them, then what the commits of the last half day ask for."""
+    nodes = Lane("nodes", "cluster and not slow", naming("cluster"), more=COMPLETE)
+    built = Lane("built", "built and not cluster and not slow and not lake", naming("built"), _workers(2), COMPLETE)
+    touched = tuple((lane,) for lane in asked_for(quick.changed_since(quick.base())))
+    return [((nodes,), (built,)), *([touched] if touched else [])]
+
+
+def test_more() -> list[Stage]:
+    """What is long."""
+    slow = Lane("slow", "slow and not cluster and not lake", naming("slow"), _workers(3))
+    timed, second = (tuple(f"tests/cluster/test_{name}.py" for name in names) for names in (TIMED, SECOND))
+    rest = tuple(sorted({*naming("cluster")} & {*naming("slow")} - {*timed, *second}))
+    tracks = (
+        (slow,),
+        (*jars(spark_lines.default()), Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"})),
+        (Lane("cluster", "slow and cluster", rest),),
+    )
+    return [tracks, ((Lane("cluster-timed", "slow and cluster", timed),),)]
+
+
+COMPLETE = {"SLUICE_COMPLETE": "yes"}
+SECOND = ("argocd", "disruptions", "examples", "flux", "pool", "release", "start_eks", "upgrade")
+"""Over a cluster of its own, once the sinks are through."""
+TIMED = ("autoscale", "failover", "rollout", "until")
+"""These compare speeds, so nothing else may take the cores."""
+
+
+def jars(line: str) -> list[Lane]:
+    """The sinks with the image's jars. A run has one session of Spark, and most of its time is one file's, so that is a lane of its own."""
+    more = {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(line, spark_lines.INTERPRETED)}
+    files = spark_lines.with_jars(line)
+    matrix = tuple(name for name in files if name.endswith(spark_lines.MATRIX))
+    halves = {f"spark-{line}-matrix": matrix, f"spark-{line}-jars": tuple(name for name in files if name not in matrix)}
+    return [Lane(name, QUICK, part, more=more, line=line) for name, part in halves.items() if part]
+
+
+def other_line() -> list[Lane]:
+    """A part of what depends on Spark, on the other line that the commit chooses."""
+    line = spark_lines.chosen(spark_lines.tree())
+    return [Lane(f"spark-{line}", QUICK, spark_lines.SMALL, 2, line=line)]
+
+
+def spark(line: str) -> list[Stage]:
+    """All that depends on Spark, on a line."""
+    return [((Lane(f"spark-{line}", QUICK, spark_lines.ALL, _workers(4), line=line),),), tuple((lane,) for lane in jars(line))]
+
+
+def lake() -> list[Stage]:
+    """What the sinks are tried with for long, and the examples, on the line of the image."""
+    line = spark_lines.image_line()
+    submitted = {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(line)}
+    sinks = Lane("sinks", "lake", (spark_lines.SINKS,), _workers(2), submitted, line)
+    return [((sinks,),), ((Lane("examples", "lake", ("examples",), _workers(2), line=line),),)]
+
+
+def asked_for(changed: Iterable[str]) -> list[Lane]:
+    """Lanes that a change asks for, by its files: 5 minutes at most."""
+    chart = Lane("chart", "built and slow", ("tests/operator/helm",), 2, COMPLETE)
+    made = {"chart": lambda: [chart], "jars": lambda: jars(spark_lines.default()), "line": other_line}
+    return [lane for name in quick.lanes_of(changed) for lane in made[name]()]
+
+
+TARGETS: dict[str, Callable[[], list[Stage]]] = {
+    "test": test,
+    "test-cluster": test_cluster,
+    "test-more": test_more,
+    "test-lake": lake,
+    **{f"test-spark-{line}": partial(spark, line) for line in spark_lines.WITH_JARS},
+}
+
+
+def _workers(most: int) -> int:
+    return int(os.environ.get("WORKERS", most))
+
+
+def run(lane: Lane, folder: Path, *, shown: bool) -> int:
+    """Pytest's exit code."""
+    command = lane.command(folder)
+    log = folder / f"{lane.name}.log"
+    with (
+        log.open("w") as kept,
+        subprocess.Popen(
+            command, cwd=places.REPO, env=lane.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        for line in process.stdout or ():
+            kept.write(line)
+            if shown or FAILED.match(line):
+                print(line, end="", flush=True)
+    return process.returncode
+
+
+def run_all(stages: Iterable[Stage], folder: Path) -> list[tuple[Lane, int]]:
+    """Each lane with its exit code. A lane that fails stops none of the others."""
+    done: list[tuple[Lane, int]] = []
+
+    def follow(track: Track) -> list[tuple[Lane, int]]:
+        return [(lane, run(lane, folder, shown=lane in shown)) for lane in track]
+
+    for stage in stages:
+        shown = stage[0]
+        with ThreadPoolExecutor(len(stage)) as pool:
+            done += [each for found in pool.map(follow, stage) for each in found]
+        for track in stage[1:]:
+            for lane in track:
+                console.rule(lane.name, align="left")
+                print((folder / f"{lane.name}.log").read_text(), flush=True)
+    return done
+
+
+def failed_tests(lane: Lane, folder: Path) -> list[str]:
+    """By pytest's cache."""
+    path = folder / f"{lane.name}.cache" / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(path.read_text())) if path.exists() else []
+
+
+def flaky(failed: Sequence[tuple[Lane, int]], folder: Path) -> list[str] | None:
+    """Run the failed tests of these lanes once more, alone; returns their names. None: one failed again, or may not run again."""
+    names = {lane.name: failed_tests(lane, folder) for lane, _ in failed}
+    if any(code != 1 or not names[lane.name] or any(name.startswith(SIMULATIONS) for name in names[lane.name]) for lane, code in failed):
+        return None
+    for lane, _ in failed:
+        console.rule(f"{lane.name}: once more, alone", align="left")
+        if subprocess.run(lane.command(folder, alone=True), cwd=places.REPO, env=lane.environment(), check=False).returncode:
+            return None
+    return [name for each in names.values() for name in each]
+
+
+def main(target: str) -> int:
+    """Run a target's tests, and print what they took; exit code 1 if a test failed."""
+    folder = places.emptied(places.work() / "durations" / target)
+    try:
+        done = run_all(TARGETS[target](), folder)
+    except LabError as error:
+        console.print(str(error), style="bold red", soft_wrap=True)
+        return 1
+    failed = [(lane, code) for lane, code in done if code]
+    passed_then = flaky(failed, folder) if failed and os.environ.get("CI") else None
+    durations.main(target)
+    for name in passed_then or ():
+        print(f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml", flush=True)
+    return int(bool(failed) and passed_then is None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

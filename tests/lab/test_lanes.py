@@ -1,0 +1,148 @@
+"""Which lane runs a test, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from sluice_lab import lanes, places, quick, spark_lines
+from sluice_lab.lanes import Lane
+
+MARKED = [marks for count in range(6) for marks in itertools.combinations(("built", "cluster", "spark", "lake", "slow"), count)]
+HERE = places.REPO / "tests"
+CONFTEST = """
+import sys
+
+import pytest
+
+sys.path.append({here!r})
+
+import failures_at_once
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    failures_at_once.register(config)
+"""
+PASSES, FAILS = "def test_it(): pass", "def test_it(): assert False, 'as always'"
+FAILS_ONCE = """
+from pathlib import Path
+
+
+def test_it():
+    tried = Path(__file__).with_suffix(".tried")
+    assert tried.exists() or tried.touch(), "the first time"
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings=None: line)
+    monkeypatch.setattr(quick, "changed_since", lambda _commit: [])
+
+
+@pytest.mark.parametrize("marks", MARKED, ids=" ".join)
+def test_a_test_is_run_by_one_target(marks: tuple[str, ...]) -> None:
+    """Of those that share the tests. A test of a chosen file may be in several lanes of one target: they divide the files."""
+    chosen = [target for target in ("test", "test-cluster", "test-more", "test-lake") if any(runs(lane, marks) for lane in every(target))]
+    assert len(chosen) == 1 or ("lake" in marks and "cluster" in marks)
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_lanes_have_names_of_their_own_and_files_that_are_there(target: str) -> None:
+    """Else one would overwrite another's durations, or collect nothing."""
+    found = every(target)
+    assert len({lane.name for lane in found}) == len(found) > 0
+    assert [path for lane in found for path in lane.files if not (places.REPO / path.partition("::")[0]).exists()] == []
+
+
+def test_a_slow_test_of_a_cluster_is_in_one_lane() -> None:
+    files = [path for lane in every("test-more") if lane.marked == "slow and cluster" for path in lane.files]
+    assert sorted(files) == sorted({*lanes.naming("cluster")} & {*lanes.naming("slow")})
+
+
+@pytest.mark.parametrize("mark", ["built", "cluster", "slow"])
+def test_a_mark_that_chooses_files_is_named_in_files_of_tests_only(mark: str) -> None:
+    found = [path.name for path in HERE.rglob("*.py") if f"mark.{mark}" in path.read_text() and not path.name.startswith("test_")]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ("README.md", []),
+        ("charts/sluice/values.yaml", ["chart"]),
+        ("consumer/sluice_consumer/sinks/iceberg_table.py", ["spark-4.1-matrix", "spark-4.1-jars"]),
+        ("consumer/sluice_consumer/streaming/source.py", [f"spark-{spark_lines.chosen(spark_lines.tree())}"]),
+    ],
+)
+def test_a_change_asks_for_lanes_of_its_own(changed: str, names: list[str]) -> None:
+    assert [lane.name for lane in lanes.asked_for([changed])] == names
+
+
+@pytest.mark.parametrize("failing", [None, 2])
+def test_a_failed_lane_fails_the_target_and_stops_none(target: Callable[..., int], capfd: pytest.CaptureFixture[str], failing: int | None) -> None:
+    """Its failure is printed when it comes, wherever the lane prints."""
+    code = target(*(FAILS if number == failing else PASSES for number in range(3)))
+    said = capfd.readouterr().out
+    assert code == (failing is not None)
+    assert [said.count(f"lane-{number}: 1 test") for number in range(3)] == [1, 1, 1]
+    assert said.count("as always") >= (failing is not None)
+
+
+@pytest.mark.parametrize(("ci", "code"), [("", 1), ("yes", 0)], ids=["at home", "in CI"])
+def test_a_test_that_passes_alone_is_named_as_flaky_in_ci(
+    target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ci: str, code: int
+) -> None:
+    """In the last line."""
+    monkeypatch.setenv("CI", ci)
+    assert target(FAILS_ONCE, PASSES, PASSES) == code
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last.startswith("FLAKY: test_lane_0.py::test_it ") == (code == 0)
+
+
+def test_a_test_that_fails_alone_has_failed(target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "yes")
+    assert target(FAILS_ONCE, FAILS, PASSES) == 1
+    assert "FLAKY" not in capfd.readouterr().out
+
+
+def test_a_simulation_and_a_run_that_was_cut_off_never_run_again(target: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "yes")
+    assert target("import os\n\ndef test_it(): os._exit(3)", PASSES, PASSES) == 1
+    monkeypatch.setattr(lanes, "SIMULATIONS", "test_lane_0")
+    assert target(FAILS_ONCE, PASSES, PASSES) == 1
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a target of three lanes, the last of them behind the second, with a file of tests each."""
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+    monkeypatch.delenv("CI", raising=False)
+
+    def made(*files: str) -> int:
+        (tmp_path / "conftest.py").write_text(CONFTEST.format(here=str(HERE)))
+        for number, text in enumerate(files):
+            (tmp_path / f"test_lane_{number}.py").write_text(text)
+        (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster")
+        here = (f"--rootdir={tmp_path}", "-c", str(tmp_path / "pytest.ini"))
+        first, second, third = (Lane(f"lane-{number}", "not cluster", (*here, str(tmp_path / f"test_lane_{number}.py"))) for number in range(3))
+        monkeypatch.setitem(lanes.TARGETS, "tried", lambda: [((first,), (second, third))])
+        return lanes.main("tried")
+
+    return made
+
+
+def every(target: str) -> list[Lane]:
+    return [lane for stage in lanes.TARGETS[target]() for track in stage for lane in track]
+
+
+def runs(lane: Lane, marks: tuple[str, ...]) -> bool:
+    """Whether a lane runs a test with these marks, whose file names them. With jars, tests run that are skipped without them."""
+    if lane.marked != "lake" and lane.more.keys() & {"PYSPARK_SUBMIT_ARGS"}:
+        return False
+    return Expression.compile(lane.marked).evaluate(lambda name, **_: name in marks)
