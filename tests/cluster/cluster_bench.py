@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from patience import PATIENCE
+
 from sluice_lab import places
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.scenario import environment, installing
 from sluice_lab.scenario.environment import Aws
-
-PATIENCE = 300.0  # seconds, for whatever has no time of its own: CI's machine may be three times slower than the one at hand
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 from cluster_bench import Bench
@@ -32,10 +31,15 @@ def ready(bench: Bench, replicas: int) -> bool:
     return len(found) == replicas and all(all(c["ready"] for c in pod["status"].get("containerStatuses", [{"ready": False}])) for pod in found)
 
 
+def lease(bench: Bench) -> dict[str, Any]:
+    """The spec of the Lease, empty if there is none."""
+    found = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--ignore-not-found", "--output=json") or "{}")
+    return dict(found.get("spec") or {})
+
+
 def holder(bench: Bench) -> str:
     """Who leads: the pod's name and the process's number."""
-    lease = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--ignore-not-found", "--output=json") or "{}")
-    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+    return str(lease(bench).get("holderIdentity") or "")
 
 
 def leader(bench: Bench) -> str:
@@ -57,11 +61,9 @@ def kill(bench: Bench) -> str:
     return before
 
 
-def taken_over(bench: Bench, before: str, seconds: float) -> float:
-    """Waits until another process leads; after how many seconds."""
-    began = time.monotonic()
-    bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""}, seconds)
-    return time.monotonic() - began
+def taken_over(bench: Bench, before: str) -> None:
+    """Waits until another process leads."""
+    bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""})
 
 
 def get(bench: Bench, pod: str, path: str) -> str:

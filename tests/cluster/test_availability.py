@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from cluster_bench import Bench, condition, consumer, is_ready
-from operating import IN, get, holder, is_led, kill, leader, pods, ready, taken_over
+from operating import IN, get, is_led, kill, leader, lease, pods, ready, taken_over
 
 from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import RELEASE
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME, STREAM, TABLE = "steadfast", "availability", "availability-kcl"
-LIMIT = 60.0  # seconds, from the death of a leader to the next; 18 on a busy machine
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,14 +63,12 @@ def test_exactly_one_of_two_replicas_leads_and_says_so(bench: Bench) -> None:
     assert [get(bench, name, path) for name in names for path in ("healthz", "readyz")] == ["ok"] * 4
 
 
-def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on(bench: Bench) -> None:
     """One Job, one pod of it, one try; then the first driver."""
     bench.apply(manifest(bench))
     bench.until("the migration's pod runs", lambda: migrates(bench))
     jobs, migrators = mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")
-    took = taken_over(bench, kill(bench), LIMIT)
-    with capsys.disabled():
-        print(f"\na killed leader was replaced after {took:.1f} s")  # noqa: T201 - a figure for people
+    taken_over(bench, kill(bench))
     bench.until("two executors, Ready", lambda: settled(bench, 2))
     assert (mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")) == (jobs, migrators)
     assert len(jobs) == len(migrators) == 1
@@ -83,7 +81,7 @@ def test_a_leader_that_dies_in_a_scale_down_is_replaced_and_the_driver_goes_on(b
     driver = mine(bench, "pods", "driver")
     bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
     bench.until("the driver is told", lambda: target(bench) == "1")
-    taken_over(bench, kill(bench), LIMIT)
+    taken_over(bench, kill(bench))
     bench.until("one executor, Ready", lambda: settled(bench, 1))
     assert mine(bench, "pods", "driver") == driver
     assert bench.resource(NAME)["status"]["driver"]["attempt"] == 1
@@ -98,9 +96,11 @@ def target(bench: Bench) -> str:
 
 def test_a_leader_that_is_asked_to_go_hands_over_at_once(bench: Bench) -> None:
     """As in a rolling update: the Lease is released, not waited out."""
-    before = holder(bench)
+    before = lease(bench)
     bench.cluster.kubectl(IN, "delete", "pod", leader(bench), "--wait=false")
-    assert taken_over(bench, before, 12) < 12
+    taken_over(bench, before["holderIdentity"])
+    renewed, acquired = (datetime.fromisoformat(body[field]) for body, field in ((before, "renewTime"), (lease(bench), "acquireTime")))
+    assert acquired < renewed + timedelta(seconds=before["leaseDurationSeconds"])
     bench.until("two replicas again", lambda: ready(bench, 2))
 
 

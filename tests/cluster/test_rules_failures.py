@@ -104,7 +104,7 @@ def test_a_driver_that_fails_again_and_again_is_tried_with_growing_pauses(alone:
     assert says(subject, "PySparkRuntimeError", "Java gateway process exited")
     for number, seconds in enumerate(pauses):
         assert FIRST_PAUSE * 2**number <= seconds <= FIRST_PAUSE * 2**number + SLACK
-    taken_over(alone.bench, died, 20)
+    taken_over(alone.bench, died)
     alone.bench.until("a fourth driver", lambda: subject.uids("driver"))
     assert list(subject.uids("driver")) == [f"{CRASH}-driver-4"]
     assert (subject.attempts(), subject.status["restarts"]["count"]) == (4, 3)

@@ -128,7 +128,7 @@ def test_a_consumer_can_be_deleted_while_its_driver_starts_also_if_the_leader_di
     assert subject.status["phase"] == "Starting"
     died = kill(gate.bench)
     subject.delete()
-    taken_over(gate.bench, died, 20)
+    taken_over(gate.bench, died)
     assert consumer_row(gate, FAILED) is not None
 
 

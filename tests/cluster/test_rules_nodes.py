@@ -91,7 +91,7 @@ def test_a_drained_node_is_left_by_driver_and_executors_though_the_leader_dies(n
     died = kill(nodes.bench)
     nodes.bench.cluster.kubectl("drain", nodes.worker, f"--pod-selector=sluice.dev/consumer={MOVED}", "--delete-emptydir-data", "--timeout=300s")
     nodes.world.put()
-    taken_over(nodes.bench, died, 20)
+    taken_over(nodes.bench, died)
 
 
 def test_of_a_dead_node_nobody_says_that_it_is_dead(nodes: Nodes, dead: Dead) -> None:

@@ -41,7 +41,7 @@ def begun(bench: Bench) -> Iterator[Begun]:
 def restarts(begun: Begun) -> World:
     """Both Ready; the leader died meanwhile."""
     bench, found = begun.world.bench, begun.world
-    taken_over(bench, kill(bench), 20)
+    taken_over(bench, kill(bench))
     bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)))
     return found
 
@@ -135,7 +135,7 @@ def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(re
     subject = restarts.subject(STEADY)
     subject.patch(pipeline={"args": restarts.args(label="second", hold=8)})
     restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True")
-    taken_over(restarts.bench, kill(restarts.bench), 20)
+    taken_over(restarts.bench, kill(restarts.bench))
     restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2)
     assert list(subject.uids("driver")) == [f"{STEADY}-driver-2"]
     assert (subject.status["driver"]["generation"], subject.status["restarts"]["count"]) == (2, 0)

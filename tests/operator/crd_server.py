@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
+from patience import PATIENCE
 
 from sluice_lab import places
 from sluice_lab.machine import processes
@@ -16,7 +17,6 @@ Json = dict[str, Any]
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumers"
 POOLS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumerpools"
-PATIENCE = 60.0
 
 
 def document(kind: str = "kinesisconsumers") -> Json:

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from patience import PATIENCE
 from pyspark.sql import SparkSession
 
 from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend
-
-PATIENCE = 120.0
 
 
 def until(holds: Callable[[], bool], target: ExecutorTarget, wanted: list[int]) -> None:

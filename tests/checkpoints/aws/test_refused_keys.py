@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from botocore import credentials as boto
 from botocore.exceptions import ClientError, CredentialRetrievalError
+from patience import PATIENCE
 
 from sluice_checkpoints.aws import credentials
 from sluice_checkpoints.aws.credentials import Credentials, Looks
@@ -239,13 +240,11 @@ def test_a_credential_process_that_never_answers_ends_the_call_at_its_deadline(
     if not first:
         caller(name, aws.url)()
         aws.valid = "NEW"
-    (tmp_path / "issue").write_text("#!/bin/sh\nexec sleep 20\n")
+    (tmp_path / "issue").write_text(f"#!/bin/sh\nexec sleep {2 * PATIENCE}\n")
     monkeypatch.setattr(credentials, "PATIENCE", 0.1)
-    begun = time.monotonic()
     with ThreadPoolExecutor(3) as pool:
-        errors = [pool.submit(call).exception(30) for _ in range(3)]
+        errors = [pool.submit(call).exception(PATIENCE) for _ in range(3)]
     assert {type(error) for error in errors} <= {ServiceUnavailable, SinkUnavailable}
-    assert time.monotonic() - begun < 15
     assert len(aws.asked) < 60, "no loop without a pause"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from sluice_consumer.group.start_turns import AT_ONCE, LONGEST_SECONDS, StartTurns
+from patience import PATIENCE
 
-PATIENCE = 30.0
+from sluice_consumer.group.start_turns import AT_ONCE, LONGEST_SECONDS, StartTurns
 
 
 def taken(turns: StartTurns, who: object, stopped: threading.Event) -> threading.Event:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest_spark import configuration
+from patience import PATIENCE
 from pipelines_of_tests import seen
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -30,7 +31,6 @@ from sluice_consumer.spark.tagged_work import TaggedWork
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PAUSE = threading.Event()  # never set
-PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)

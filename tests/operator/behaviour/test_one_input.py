@@ -14,6 +14,7 @@ import pytest
 from crd_server import install
 from executors_kubelet import Admin
 from odd_values import deep
+from patience import PATIENCE
 from simulated_cluster import SPEC
 
 from sluice_lab import places
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
 CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/{}/kinesisconsumers"
-PATIENCE = 120.0
 SPECS: dict[str, Json] = {
     "args": {"pipeline": {**SPEC["pipeline"], "args": deep(1_200)}},
     "template": {"driver": {"podTemplate": {"spec": {"affinity": deep(2_000)}}}},

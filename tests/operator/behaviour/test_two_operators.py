@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from crd_server import CONSUMERS, install
 from executors_kubelet import Admin
+from patience import PATIENCE
 from simulated_cluster import SPEC
 
 from sluice_lab import places
@@ -22,8 +23,6 @@ from sluice_operator.cluster.operator_class import CLASS
 pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
-
-PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from admission_scene import ADMIN, Caller
 from chart import NAMESPACE, of, one, rendered
 from chart_switches import SWITCHES
+from patience import PATIENCE
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver, processes, prometheus
@@ -26,7 +27,6 @@ Json = dict[str, Any]
 
 NAMESPACES = (NAMESPACE, "a", "b")
 MONITORING = ("PodMonitor", "ServiceMonitor", "PrometheusRule")
-PATIENCE = 60.0
 STRICT = "dryRun=All&fieldValidation=Strict"
 
 
