@@ -1,4 +1,4 @@
-# Every target sets up what it needs. `make demo` and `make test` are the two that matter (README.md).
+# Every target sets up what it needs. `make demo-local` and `make test` are the two that matter (README.md).
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -28,7 +28,6 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_lab.site.reference
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
 	@$(BIN)/python -m sluice_lab.site.cost README.md
-	@$(BIN)/python -m sluice_lab.site.durations README.md
 	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md docs/pools.md
 	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md docs/how-to/undo-a-deploy.md
 	@$(BIN)/python -m sluice_lab.pictures.overview docs/start/picture.svg

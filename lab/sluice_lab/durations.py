@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree as ET
 
@@ -24,11 +23,10 @@ class TimedTest:
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of pytest: when it began (seconds since 1970), and its seconds of the clock."""
+    """One run of pytest, and its seconds of the clock."""
 
     name: str
     tests: tuple[TimedTest, ...]
-    began: float
     seconds: float
 
 
@@ -42,14 +40,7 @@ def read(path: Path) -> Stage:
         (suite,) = ET.parse(path).getroot()  # noqa: S314 - our own pytest wrote it
     except (ET.ParseError, ValueError) as error:
         raise ValueError(f"{path.name} has no whole run of pytest: run it again") from error
-    began = datetime.fromisoformat(suite.get("timestamp", "1970-01-01")).timestamp()
-    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), began, float(suite.get("time", 0)))
-
-
-def span(stages: Iterable[Stage]) -> float:
-    """Seconds from the first one's begin to the last one's end: some run side by side."""
-    found = list(stages)
-    return max(stage.began + stage.seconds for stage in found) - min(stage.began for stage in found)
+    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), float(suite.get("time", 0)))
 
 
 def _test(case: ET.Element) -> TimedTest:
