@@ -95,8 +95,9 @@ def test_more() -> list[Stage]:
     slow = Lane("slow", "slow and not cluster and not lake", naming("slow"), _workers(3))
     timed, second = (tuple(f"tests/cluster/test_{name}.py" for name in names) for names in (TIMED, SECOND))
     rest = tuple(sorted({*naming("cluster")} & {*naming("slow")} - {*timed, *second}))
+    simulations = Lane("simulations", "not slow", ("tests/sim",), _workers(2), {"SLUICE_SIM_EXAMPLES": "400"})
     tracks = (
-        (slow,),
+        (slow, simulations),
         (*jars(spark_lines.default()), Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"})),
         (Lane("cluster", "slow and cluster", rest),),
     )

@@ -6,6 +6,7 @@ Tests have no packages, so several files of them have one name. Each group is ch
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from sluice_lab.places import REPO
 
@@ -37,15 +38,21 @@ GROUPS = {
 def main() -> int:
     """Exit code 1 if any group has an error."""
     failed = run(()).returncode != 0
-    for group, files in grouped(tests()).items():
-        bases = [*PACKAGES, *(f"tests/{folder}" for folder in GROUPS[group])]
-        found = run(("--config-file=tests/mypy.ini", *files), os.environ | {"MYPYPATH": os.pathsep.join(bases)})
-        if found.returncode:
-            failed = True
-            print(f"-- tests/{group}", found.stdout, found.stderr, sep="\n")
-    failed |= examples() != 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        codes = pool.map(group, grouped(tests()).items())
+        failed |= any([*codes, examples()])
     print("tests and examples: no issues found" if not failed else "mypy found issues, see above")
     return int(failed)
+
+
+def group(named: tuple[str, list[str]]) -> int:
+    """Exit code of mypy over a group of tests."""
+    name, files = named
+    bases = [*PACKAGES, *(f"tests/{folder}" for folder in GROUPS[name])]
+    found = run(("--config-file=tests/mypy.ini", *files), os.environ | {"MYPYPATH": os.pathsep.join(bases)})
+    if found.returncode:
+        print(f"-- tests/{name}", found.stdout, found.stderr, sep="\n")
+    return found.returncode
 
 
 def examples() -> int:

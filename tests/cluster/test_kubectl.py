@@ -23,7 +23,7 @@ from sluice_lab.machine import tools
 from sluice_lab.scenario import environment, kcl_table
 from sluice_lab.scenario.installing import NAMESPACE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME, SOURCE = "seen", "seen-kcl"
 POISON, SOME = 5, 16  # a number inside of an aggregate; Kinesis records on both shards

@@ -10,7 +10,7 @@ from cluster_bench import Bench, consumer
 from sluice_lab.machine import processes
 from sluice_lab.scenario.installing import OPERATOR_NAMESPACE, RELEASE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 RESOURCES = 10
 IMAGE_MB, IDLE_MIB = 250, 120
 

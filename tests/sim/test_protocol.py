@@ -13,7 +13,7 @@ from simulation.machine_migration import Beginning
 from simulation.machine_resets import Resetting
 from simulation.machine_standby import Standing
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "60"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
     max_examples=EXAMPLES,
@@ -58,6 +58,7 @@ def test_a_standby_takes_over_whatever_happens() -> None:
 FOUND = [mutant for mutant in MUTANTS if mutant.hunted or (mutant.rare and DEEP)]
 
 
+@pytest.mark.slow  # a story of each shows the same
 @pytest.mark.parametrize("mutant", FOUND, ids=[mutant.name for mutant in FOUND])
 def test_the_machine_finds_that(mutant: ProtocolMutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a rule taken out, some schedule breaks an invariant."""

@@ -180,17 +180,6 @@ def test_a_forged_report_stops_no_pass(admin: Admin, time: str) -> None:
     remove(admin, "theirs", "forged")
 
 
-def test_a_status_that_no_operator_wrote_is_said_to_be_so_and_the_deletion_goes_through(admin: Admin) -> None:
-    """Stalled names the field; until it is corrected, nothing else is done."""
-    make(admin, "theirs", "written", {})
-    assert until(lambda: bool(pods(admin, "written")))
-    path = f"{CONSUMERS.format('theirs')}/written"
-    admin.call("PATCH", f"{path}/status", {"status": {"driver": {"startedAt": "9999-12-31T23:59:59Z"}}})
-    assert until(lambda: condition(admin, "theirs", "written", "Stalled").get("reason") == "ReconcileFailed")
-    assert "status.driver.startedAt" in condition(admin, "theirs", "written", "Stalled")["message"]
-    remove(admin, "theirs", "written")
-
-
 def test_a_driver_is_told_the_uid_of_its_cluster(admin: Admin) -> None:
     """Of a namespace that each API server makes for itself."""
     make(admin, "theirs", "owned", {})

@@ -1,27 +1,27 @@
 """One contract for the API server in memory and the real one; each condition has a test in which it fails.
 
-Both are asked through the real client too. The real server is the project's own kind cluster, in a namespace of its own.
+Both are asked through the real client too. The real server has no node and no controllers.
 """
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from crd_server import install
+from executors_kubelet import Admin
 from http_fake import HttpFake
 from kubernetes.client.api_client import ApiClient
 from port_places import Place, through
 from simulated_cluster import BEGIN, SPEC
 
 from sluice_lab import places
-from sluice_lab.machine.cluster import default_name
+from sluice_lab.machine import apiserver
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Exists, Rejected
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
-from sluice_operator.generate import crd
 from sluice_operator.observe import watch_health
 
 if TYPE_CHECKING:
@@ -29,28 +29,16 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-KUBECONFIG = places.work() / f"{default_name()}.kubeconfig"
-CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-OK, CREATED = 200, 201
-PLACES = [pytest.param("memory"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
+PLACES = [pytest.param("memory"), pytest.param("client"), pytest.param("server", marks=pytest.mark.built)]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ApiClient]:
-    """The project's own cluster, with the CRD in it; what was not there before is taken away again."""
-    if not KUBECONFIG.exists():
-        pytest.skip(f"no cluster of ours: {KUBECONFIG} is missing")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(KUBECONFIG))  # never whatever cluster the caller happens to be logged in to
-        api = connect()
-    ours = call(api, "POST", CRDS, crd.definition()) == CREATED
-    for _ in range(100):
-        if call(api, "GET", "apis/sluice.dev/v1alpha1/kinesisconsumers") == OK:
-            break
-        time.sleep(0.1)
-    yield api
-    if ours:
-        call(api, "DELETE", f"{CRDS}/kinesisconsumers.sluice.dev")
+    """With the CRDs."""
+    with apiserver.running(places.work(), ("admin",)) as found, pytest.MonkeyPatch.context() as patch:
+        install(Admin(found).call)
+        patch.setenv("KUBECONFIG", str(found.kubeconfig("admin")))
+        yield connect()
 
 
 def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> int:
@@ -71,7 +59,7 @@ def _accounts(body: Json) -> None:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The in-memory fake, the client before the in-memory fake, or a fresh namespace of the cluster."""
+    """The in-memory fake, the client before the in-memory fake, or a fresh namespace of the server."""
     if request.param != "server":
         memory = MemoryCluster(lambda: BEGIN)
         memory.admission = _accounts
@@ -80,8 +68,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     api = request.getfixturevalue("server")
     name = f"port-{uuid.uuid4().hex[:8]}"
     call(api, "POST", "api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    call(api, "POST", f"api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})  # no controller makes it here
     yield Place(ApiServer(api), name)
-    call(api, "DELETE", f"api/v1/namespaces/{name}")
 
 
 def test_what_is_not_there_is_none(place: Place) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from chart import CHART, NAMESPACE, RELEASE, helm, one, rendered
 
-pytestmark = pytest.mark.built
+pytestmark = [pytest.mark.built, pytest.mark.slow]
 
 Json = dict[str, Any]
 

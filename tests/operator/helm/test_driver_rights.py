@@ -38,7 +38,7 @@ from sluice_operator.settings import Settings
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 
-pytestmark = [pytest.mark.built, pytest.mark.spark]
+pytestmark = [pytest.mark.built, pytest.mark.slow, pytest.mark.spark]
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # verb, API group, resource

@@ -16,7 +16,7 @@ from kubernetes_schemas import NEWEST, OLDEST, mistakes
 
 from sluice_operator.generate.values import Value, values
 
-pytestmark = pytest.mark.built
+pytestmark = [pytest.mark.built, pytest.mark.slow]
 
 Json = dict[str, Any]
 

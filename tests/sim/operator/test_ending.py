@@ -11,7 +11,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from kstatus import CURRENT, kstatus
 from steering.machine import ENDS, Operating, seconds
 
-EXAMPLES = min(20, int(os.environ.get("SLUICE_SIM_EXAMPLES", "20")))
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "10"))
 QUICK = settings(
     max_examples=EXAMPLES,
     stateful_step_count=20,

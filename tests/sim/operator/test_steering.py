@@ -36,7 +36,7 @@ assert no_move
 assert not_awaited
 assert no_cap
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "15"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
     max_examples=EXAMPLES,
