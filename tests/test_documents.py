@@ -148,11 +148,6 @@ CODE = [
 MADE_UP = {"tests/a-b/test_it.py", "tests/gone/test_gone.py"}  # what tests of our tools give them
 
 
-def python_files() -> list[tuple[str, ast.Module]]:
-    """Those of ours, read."""
-    return [(name, ast.parse((ROOT / name).read_text())) for name in CODE if name.endswith(".py")]
-
-
 def documented(tree: ast.AST) -> Iterator[ast.Constant]:
     """The docstrings of a file, a class or a function, and of all in it."""
     for node in getattr(tree, "body", ()):
@@ -162,11 +157,11 @@ def documented(tree: ast.AST) -> Iterator[ast.Constant]:
             yield node.value
 
 
-def spelled(name: str, tree: ast.Module) -> set[str]:
-    """Every word of a file but those of docstrings and comments."""
-    lines = (ROOT / name).read_text().splitlines()
-    for text in documented(tree):
-        lines[text.lineno - 1 : text.end_lineno] = [""] * ((text.end_lineno or 0) - text.lineno + 1)
+def spelled(text: str, told: Iterable[ast.Constant]) -> set[str]:
+    """Every word of a file but those of its docstrings and comments."""
+    lines = text.splitlines()
+    for each in told:
+        lines[each.lineno - 1 : each.end_lineno] = [""] * ((each.end_lineno or 0) - each.lineno + 1)
     return set(re.findall(r"\w+", re.sub(r"(?m)(^|  )# .*$", "", "\n".join(lines))))
 
 
@@ -178,10 +173,13 @@ def named_in(text: str) -> set[str]:
 
 def test_a_name_in_a_docstring_is_one_that_the_code_has() -> None:
     """Else it was renamed there, and not here."""
-    files = python_files()
-    known = OF_OTHERS.union(dir(builtins), *(Path(name).with_suffix("").parts for name, _ in files), *(spelled(*file) for file in files))
-    stale = {(name, word) for name, tree in files for text in documented(tree) for word in named_in(inspect.cleandoc(str(text.value))) - known}
-    assert not stale
+    known, named = OF_OTHERS.union(dir(builtins)), set[tuple[str, str]]()
+    for name in (name for name in CODE if name.endswith(".py")):
+        text = (ROOT / name).read_text()
+        told = list(documented(ast.parse(text)))
+        known |= {*Path(name).with_suffix("").parts, *spelled(text, told)}
+        named |= {(name, word) for each in told for word in named_in(inspect.cleandoc(str(each.value)))}
+    assert {(name, word) for name, word in named if word not in known} == set()
 
 
 @pytest.mark.parametrize("name", [name for name in CODE if WHERE.search((ROOT / name).read_text())])

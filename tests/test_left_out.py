@@ -61,9 +61,10 @@ def run(folder: Path, name: str, code: str, **environment: str) -> subprocess.Co
     (folder / "conftest.py").write_text(CONFTEST.format(here=str(HERE)))
     (folder / "helper.py").write_text("import pytest\n\nlong = pytest.mark.slow\n")
     (folder / name).write_text(code)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={folder}", str(folder / name)]
-    clean = {key: value for key, value in os.environ.items() if key != "CI"}
-    return subprocess.run(command, cwd=folder, env=clean | environment, check=False, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={folder}", str(folder / name)]
+    clean = {key: value for key, value in os.environ.items() if key not in {"CI", "SLUICE_COMPLETE"}}
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which would take most of the time
+    return subprocess.run(command, cwd=folder, env=clean | alone | environment, check=False, capture_output=True, text=True, timeout=300)
 
 
 def test_each_suspect_is_a_test_and_no_simulation() -> None:

@@ -1,4 +1,4 @@
-"""The program as a process before an API server over HTTP: kubeconfig in, and the calls that it makes are the rights that the page names."""
+"""The program before an API server over HTTP: kubeconfig in, and the calls that it makes are the rights that the page names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from http_fake import HttpFake
 from pooled import pooled
 from screens import fleet
 
+from sluice_kubectl.cli.group import program
 from sluice_operator.cluster.memory import MemoryCluster
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
@@ -34,11 +36,21 @@ class Served:
     fake: HttpFake
     kubeconfig: Path
 
+    def typed(self, *arguments: str) -> Result:
+        """The program in this process: to start one takes more than a command."""
+        return CliRunner().invoke(program, [*arguments, "--kubeconfig", str(self.kubeconfig)])
+
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The program as a process, without a terminal."""
         command = [sys.executable, "-m", "sluice_kubectl", *arguments]
         found = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         return subprocess.run(command, capture_output=True, text=True, check=False, env=found, cwd=self.kubeconfig.parent, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report is written into the current folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -96,8 +108,8 @@ def test_the_page_has_rights() -> None:
 @pytest.mark.parametrize("command", RIGHTS)
 def test_a_command_makes_the_calls_that_the_page_names(served: Served, command: str) -> None:
     """No more, no less."""
-    answer = served.run(*command.split())
-    assert answer.returncode == 0, answer.stderr
+    answer = served.typed(*command.split())
+    assert answer.exit_code == 0, answer.output
     assert {f"{verb} {resource}" for verb, _group, resource in served.fake.rights} == RIGHTS[command]
 
 
@@ -109,8 +121,8 @@ def test_a_command_for_a_member_of_a_pool_makes_the_calls_that_the_page_names(tm
     """The pods of the pool are listed, too, a report has the pool itself, and force patches it."""
     of_others = next(rights for command, rights in RIGHTS.items() if command.startswith(f"{verb} "))
     with serving(pooled().cluster, tmp_path) as served:
-        answer = served.run(verb, "orders", *(["--yes"] if verb == "force" else []))
-        assert answer.returncode == 0, answer.stderr
+        answer = served.typed(verb, "orders", *(["--yes"] if verb == "force" else []))
+        assert answer.exit_code == 0, answer.output
         made = {f"{called} {resource}" for called, _group, resource in served.fake.rights}
         assert made == (of_others - {"patch kinesisconsumers"}) | OF_MEMBERS.get(verb, set())
 

@@ -9,6 +9,8 @@ Stored objects are replaced, never changed: the journal keeps them as they were.
 
 from __future__ import annotations
 
+import json
+import marshal
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -60,7 +62,7 @@ class MemoryCluster:
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
-        stored = self._objects.get((kind, namespace, name))
+        stored = self.stored(kind, namespace, name)
         return copied(stored) if stored else None
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
@@ -69,7 +71,7 @@ class MemoryCluster:
 
     def create(self, body: Json) -> Json:
         """See Cluster."""
-        body = copied(body)
+        body = _received(body)
         meta, name = body["metadata"], _name(body)
         if name in self._objects:
             raise Exists(f"{body['kind']} {meta['name']} already exists")
@@ -87,7 +89,7 @@ class MemoryCluster:
         if "resourceVersion" not in body["metadata"]:
             raise Rejected("Invalid", "metadata.resourceVersion: must be specified for an update")
         stored = self._stored(body["kind"], body["metadata"])
-        return self._answer("status", self._replace(stored, {**stored, "status": copied(body.get("status") or {})}))
+        return self._answer("status", self._replace(stored, {**stored, "status": _received(body.get("status") or {})}))
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
         """See Cluster."""
@@ -118,6 +120,10 @@ class MemoryCluster:
 
     # what controllers and kubelets do
 
+    def stored(self, kind: str, namespace: str, name: str) -> Json | None:
+        """One object as stored, if it exists; not to be changed."""
+        return self._objects.get((kind, namespace, name))
+
     def all(self, kind: str) -> Iterator[Json]:
         """Every object of the kind, as stored, by name; not to be changed."""
         return (body for (of, _, _), body in sorted(self._objects.items()) if of == kind)
@@ -125,7 +131,7 @@ class MemoryCluster:
     def set_status(self, kind: str, namespace: str, name: str, status: Json) -> None:
         """Top-level fields of the status, by their owner."""
         stored = self._objects[kind, namespace, name]
-        self._replace(stored, {**stored, "status": {**stored.get("status", {}), **copied(status)}})
+        self._replace(stored, {**stored, "status": {**stored.get("status", {}), **_received(status)}})
 
     def edit(self, body: Json, changes: Json) -> None:
         """A merge patch by a controller, if the object is still there."""
@@ -177,7 +183,7 @@ class MemoryCluster:
     def _edit(self, stored: Json, changes: Json) -> Json:
         merged: Json = _merge(stored, changes)
         was = stored["metadata"]
-        merged["metadata"] |= {key: was[key] for key in (*FIXED, "resourceVersion") if key in was}
+        merged["metadata"] = {**merged["metadata"], **{key: was[key] for key in (*FIXED, "resourceVersion") if key in was}}
         new = set(merged["metadata"].get("finalizers") or ()) - set(was.get("finalizers") or ())
         if "deletionTimestamp" in was and new:
             raise Conflict(f"no new finalizers can be added if the object is being deleted: {new}")
@@ -220,10 +226,13 @@ def datetime_text(moment: datetime, later: int = 0) -> str:
 
 
 def copied(body: Any) -> Any:
-    """A deep copy of JSON."""
-    if isinstance(body, dict):
-        return {key: copied(value) for key, value in body.items()}
-    return [copied(value) for value in body] if isinstance(body, list) else body
+    """A deep copy of what is stored. In Python it was a quarter of a simulation's time; version 2 makes no two places one object."""
+    return marshal.loads(marshal.dumps(body, 2))  # noqa: S302 - it is ours
+
+
+def _received(body: Any) -> Any:
+    """What comes of it over the wire: JSON, without our enums."""
+    return json.loads(json.dumps(body))
 
 
 def _name(body: Json) -> Name:
@@ -246,7 +255,7 @@ def _has(body: Json, labels: Labels) -> bool:
 def _merge(into: Any, changes: Any) -> Any:
     """RFC 7386."""
     if not isinstance(changes, dict):
-        return copied(changes)
+        return _received(changes)
     base = into if isinstance(into, dict) else {}
-    merged = {key: copied(value) for key, value in base.items() if changes.get(key, value) is not None}
+    merged = {key: value for key, value in base.items() if changes.get(key, value) is not None}
     return merged | {key: _merge(base.get(key), value) for key, value in changes.items() if value is not None}

@@ -30,6 +30,7 @@ class Person:
         self.about: object = None
         self.since: datetime = world.now
         self.version = ""
+        self.read: tuple[Json, DesiredSpec | InvalidSpec] | None = None
 
     def tick(self) -> None:
         """Done is Current, soon. What is not done is never Current for long, and Failed when nothing has come of it within the deadline."""
@@ -38,7 +39,7 @@ class Person:
             self.about = None
             return
         notes = body["metadata"].get("annotations") or {}
-        problem, paused = undone(world, body), "sluice.dev/paused" in notes
+        problem, paused = undone(world, body, self._wanted(body["spec"])), "sluice.dev/paused" in notes
         meta, asked = body["metadata"], [notes.get(f"sluice.dev/{name}") for name in ("retry", "restart", "force")]
         causes = world.habits.no_account, world.habits.executors  # who takes one away gives it a deadline of its own
         about = (meta["uid"], meta["generation"], paused, asked, problem if problem in {None, HANGS} else "", self._migrated(), causes)
@@ -63,17 +64,24 @@ class Person:
             allowed = SAME[says] | ({"Suspended"} if paused else set())
             claim("health_is_true", shown in allowed, f"Argo CD says {shown}, kstatus {says}: {body.get('status')}")
 
+    def _wanted(self, spec: Json) -> DesiredSpec | InvalidSpec:
+        """A stored spec is replaced, never changed: each is read once."""
+        if self.read is None or self.read[0] is not spec:
+            try:
+                self.read = spec, DesiredSpec(parse(spec), spec)
+            except InvalidSpec as error:
+                self.read = spec, error
+        return self.read[1]
+
     def _migrated(self) -> int:
         return sum(table.migrated for table in self.world.tables.values())
 
 
-def undone(world: World, body: Json) -> str | None:
+def undone(world: World, body: Json, wanted: DesiredSpec | InvalidSpec) -> str | None:
     """What is not as the spec asks; None if nothing."""
     spec, status = body["spec"], body.get("status") or {}
-    try:
-        wanted = DesiredSpec(parse(spec), spec)
-    except InvalidSpec as error:
-        return str(error)
+    if isinstance(wanted, InvalidSpec):
+        return str(wanted)
     if spec.get("migrateFrom") and (status.get("driver") or {}).get("attempt") and not status.get("migration"):
         return "a source is added too late"
     if not wanted.spec.suspend and (waits := _gated(status, wanted)):

@@ -132,8 +132,8 @@ class World:
     # what one looks at
 
     def resource(self) -> Json | None:
-        """The resource, if it exists."""
-        return self.memory.get(CONSUMER_KIND, *KEY)
+        """The resource, if it exists; not to be changed."""
+        return self.memory.stored(CONSUMER_KIND, *KEY)
 
     def must(self) -> Json:
         """The resource, which exists."""
