@@ -7,7 +7,7 @@ import builtins
 import inspect
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest

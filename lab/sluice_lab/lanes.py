@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sluice_lab import durations, places, quick, spark_lines
@@ -70,6 +70,7 @@ Track = tuple[Lane, ...]
 Stage = tuple[Track, ...]
 
 
+@cache
 def naming(mark: str) -> tuple[str, ...]:
     """Files that name a mark: to collect all takes half a minute. tests/left_out.py holds each test to it."""
     found = {str(path.relative_to(places.REPO)) for path in TESTS.rglob("test_*.py") if f"mark.{mark}" in path.read_text()}

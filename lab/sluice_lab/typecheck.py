@@ -1,16 +1,20 @@
 """mypy over the packages, then over the tests and the examples.
 
-Tests have no packages, so several files of them have one name. Each group is checked alone, with the folders its helpers are imported from.
+Tests have no packages, so several files of them have one name. Each group is checked alone, with the folders its helpers are imported from. What mypy
+remembers is in the user's cache, so a fresh clone begins with it; each of the two tracks of groups has a memory of its own.
 """
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from sluice_lab.machine import parts
 from sluice_lab.places import REPO
 
 PACKAGES = ("consumer", "operator", "lab", "tests")
+TRACKS = 2
 # By group: the folder of its files, and the folders under tests/ that its imports begin at.
 GROUPS = {
     "checkpoints": ("checkpoints",),
@@ -35,34 +39,31 @@ GROUPS = {
 }
 
 
+Group = tuple[str, list[str]]
+
+
 def main() -> int:
     """Exit code 1 if any group has an error."""
-    failed = run(()).returncode != 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        codes = pool.map(group, grouped(tests()).items())
-        failed |= any([*codes, examples()])
+    failed = mypy("packages", ["--num-workers=2"])
+    groups = list(grouped(tests()).items())
+    with ThreadPoolExecutor(TRACKS) as pool:
+        failed |= any(list(pool.map(track, range(TRACKS), (groups[of::TRACKS] for of in range(TRACKS)))))
+    failed |= examples()
     print("tests and examples: no issues found" if not failed else "mypy found issues, see above")
     return int(failed)
 
 
-def group(named: tuple[str, list[str]]) -> int:
-    """Exit code of mypy over a group of tests."""
-    name, files = named
-    bases = [*PACKAGES, *(f"tests/{folder}" for folder in GROUPS[name])]
-    found = run(("--config-file=tests/mypy.ini", *files), os.environ | {"MYPYPATH": os.pathsep.join(bases)})
-    if found.returncode:
-        print(f"-- tests/{name}", found.stdout, found.stderr, sep="\n")
-    return found.returncode
+def track(number: int, groups: Iterable[Group]) -> bool:
+    """Whether mypy finds an error in one of these groups of tests."""
+    how = "--config-file=tests/mypy.ini"
+    found = [mypy(f"tests-{number}", [how, *files], *(f"tests/{base}" for base in GROUPS[name])) for name, files in groups]
+    return any(found)
 
 
-def examples() -> int:
-    """Exit code of mypy over the examples: their modules have names of their own."""
-    folders = sorted({str(path.parent.relative_to(REPO)) for path in (REPO / "examples").rglob("*.py")})
-    files = [str(path.relative_to(REPO)) for path in (REPO / "examples").rglob("*.py")]
-    found = run(tuple(files), os.environ | {"MYPYPATH": os.pathsep.join([*PACKAGES, *folders])})
-    if found.returncode:
-        print("-- examples", found.stdout, found.stderr, sep="\n")
-    return found.returncode
+def examples() -> bool:
+    """Whether mypy finds an error in the examples: their modules have names of their own."""
+    files = sorted(str(path.relative_to(REPO)) for path in (REPO / "examples").rglob("*.py"))
+    return mypy("packages", files, *sorted({name.rpartition("/")[0] for name in files}))
 
 
 def tests() -> list[str]:
@@ -78,10 +79,14 @@ def grouped(paths: list[str]) -> dict[str, list[str]]:
     return groups
 
 
-def run(arguments: tuple[str, ...], environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Mypy at the root of the repository; what it says of the packages is printed as it comes."""
-    command = (sys.executable, "-m", "mypy", *arguments)
-    return subprocess.run(command, cwd=REPO, check=False, capture_output=bool(arguments), text=True, env=environment)
+def mypy(memory: str, arguments: Iterable[str], *bases: str) -> bool:
+    """Whether it finds an error, which is printed. `memory` is a folder in the user's cache; imports begin at the packages and at `bases`."""
+    command = (sys.executable, "-m", "mypy", f"--cache-dir={parts.folder() / 'mypy' / memory}", *arguments)
+    environment = os.environ | {"MYPYPATH": os.pathsep.join([*PACKAGES, *bases])}
+    done = subprocess.run(command, cwd=REPO, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    if done.returncode:
+        print(f"-- {' '.join(bases) or 'packages'}", done.stdout, sep="\n")
+    return done.returncode != 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def folder() -> Path:
     return Path(os.environ.get("SLUICE_PARTS") or cache / "sluice-lab").resolve()
 
 
-def part(name: str, inputs: object, make: Callable[[Path], None]) -> Path:
+def part(name: str, inputs: object, make: Callable[[Path], object]) -> Path:
     """The folder of a part. If it is not there, `make` fills an empty folder that becomes it; so it must not contain its own path.
 
     Raises:

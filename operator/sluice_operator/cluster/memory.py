@@ -226,7 +226,7 @@ def datetime_text(moment: datetime, later: int = 0) -> str:
 
 
 def copied(body: Any) -> Any:
-    """A deep copy of what is stored. In Python it was a quarter of a simulation's time; version 2 makes no two places one object."""
+    """A deep copy of what is stored. Version 2 of the format shares no part of it."""
     return marshal.loads(marshal.dumps(body, 2))  # noqa: S302 - it is ours
 
 

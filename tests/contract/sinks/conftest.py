@@ -9,6 +9,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests have no packages (import
 
 from conftest_postgres import database
 from conftest_process import consuming
-from conftest_sinks import batch, bucket, disk, guest_account, lookup_down, s3_files, s3a
+from conftest_sinks import batch, bucket, disk, guest_account, hadoop_aws, lookup_down, s3_files, s3a
 
-__all__ = ["batch", "bucket", "consuming", "database", "disk", "guest_account", "lookup_down", "s3_files", "s3a"]
+__all__ = ["batch", "bucket", "consuming", "database", "disk", "guest_account", "hadoop_aws", "lookup_down", "s3_files", "s3a"]
