@@ -165,7 +165,7 @@ def run(lane: Lane, folder: Path, *, shown: bool) -> int:
     command = lane.command(folder)
     log = folder / f"{lane.name}.log"
     with (
-        log.open("w") as kept,
+        log.open("w", buffering=1) as kept,
         subprocess.Popen(
             command, cwd=places.REPO, env=lane.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process,

@@ -12,10 +12,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from patience import PATIENCE
 from pyspark.sql import SparkSession
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from patience import PATIENCE
 
 from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend
 

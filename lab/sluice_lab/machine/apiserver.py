@@ -60,8 +60,11 @@ class LocalApiServer:
 
 
 @contextmanager
-def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[LocalApiServer]:
-    """Run an empty server while the block lasts; its data is removed afterwards. With `reads` the audit logs reads too."""
+def running(work: Path, users: tuple[str, ...], *, reads: bool = False, accounts: bool = False) -> Iterator[LocalApiServer]:
+    """Run an empty server while the block lasts; its data is removed afterwards.
+
+    With `reads` the audit logs reads too. With `accounts` a pod needs its service account, as in every cluster; here no controller makes one.
+    """
     programs = _programs(work)
     home = Path(tempfile.mkdtemp(prefix="apiserver-", dir=places.made(work / "apiserver")))
     (home / "policy.json").write_text(json.dumps({**_POLICY, "rules": _EVERYTHING if reads else _WRITES}))
@@ -71,7 +74,7 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Itera
             store = f"http://{LOOPBACK}:{free_port(LOOPBACK)}"
             started.append(processes.start(work, _etcd(programs, home, store)))
             url = f"https://{LOOPBACK}:{free_port(LOOPBACK)}"
-            started.append(processes.start(work, _apiserver(programs, home, store, url, users)))
+            started.append(processes.start(work, _apiserver(programs, home, store, url, users, accounts)))
             server = LocalApiServer(url, home, home / "audit.log", tuple(program.pid for program in started))
             _await(server, users[0], started)
         yield server
@@ -108,7 +111,7 @@ def _etcd(programs: Path, home: Path, url: str) -> Program:
     return Program(f"etcd-{url.rpartition(':')[2]}", (str(programs / "etcd"), *_flags(options)))
 
 
-def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[str, ...]) -> Program:
+def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[str, ...], accounts: bool) -> Program:  # noqa: FBT001 - ours
     """kube-apiserver with a real one's defaults, except for service accounts' tokens, which need a controller."""
     key, tokens = home / "accounts.key", home / "tokens.csv"
     run("openssl", "genrsa", "-out", str(key), "2048")
@@ -127,7 +130,7 @@ def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[st
         "token-auth-file": str(tokens),
         "authorization-mode": "RBAC",
         "allow-privileged": "true",  # as in every cluster: admission restricts pods
-        "disable-admission-plugins": "ServiceAccount",
+        **({} if accounts else {"disable-admission-plugins": "ServiceAccount"}),
         "endpoint-reconciler-type": "none",
         "audit-policy-file": str(home / "policy.json"),
         "audit-log-path": str(home / "audit.log"),

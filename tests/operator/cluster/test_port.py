@@ -33,18 +33,13 @@ PLACES = [pytest.param("memory"), pytest.param("client"), pytest.param("server",
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ApiClient]:
+def server() -> Iterator[tuple[Admin, ApiClient]]:
     """With the CRDs."""
-    with apiserver.running(places.work(), ("admin",)) as found, pytest.MonkeyPatch.context() as patch:
-        install(Admin(found).call)
+    with apiserver.running(places.work(), ("admin",), accounts=True) as found, pytest.MonkeyPatch.context() as patch:
+        admin = Admin(found)
+        install(admin.call)
         patch.setenv("KUBECONFIG", str(found.kubeconfig("admin")))
-        yield connect()
-
-
-def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> int:
-    """One request outside the port; its status."""
-    reply = api.call_api(method, f"{api.configuration.host}/{path}", {"Content-Type": "application/json"}, body or {})
-    return int(reply.status)
+        yield admin, connect()
 
 
 def _accounts(body: Json) -> None:
@@ -65,10 +60,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         memory.admission = _accounts
         yield Place(memory if request.param == "memory" else through(HttpFake(memory)), "default")
         return
-    api = request.getfixturevalue("server")
+    admin, api = request.getfixturevalue("server")
     name = f"port-{uuid.uuid4().hex[:8]}"
-    call(api, "POST", "api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    call(api, "POST", f"api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})  # no controller makes it here
+    admin.call("POST", "api/v1/namespaces", {"metadata": {"name": name}})
+    admin.call("POST", f"api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
     yield Place(ApiServer(api), name)
 
 
@@ -242,7 +237,7 @@ def test_a_candidate_is_elected_and_releases(place: Place) -> None:
         first.turn()
 
 
-@pytest.mark.cluster
+@pytest.mark.built
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_a_namespace_is_found_by_its_name(place: Place) -> None:
     """Whether it is being deleted decides how its resources go."""
@@ -250,7 +245,7 @@ def test_a_namespace_is_found_by_its_name(place: Place) -> None:
     assert place.cluster.get("Namespace", "no-such-namespace", "") is None
 
 
-@pytest.mark.cluster
+@pytest.mark.built
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> None:
     """Every uid with its version, and nothing of the objects themselves."""
@@ -262,7 +257,7 @@ def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> Non
     assert place.cluster.versions("Pod", "", watch_health.SAMPLES["Pod"]) is not None
 
 
-@pytest.mark.cluster
+@pytest.mark.built
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
     """A schema is what the in-memory fake has not."""
