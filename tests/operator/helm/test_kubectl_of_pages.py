@@ -9,18 +9,19 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import page_blocks
 import pytest
 import yaml
-from chart import CHART, NAMESPACE, of, rendered
+from chart import NAMESPACE, of, rendered
+from crd_server import install
+from executors_kubelet import Admin
 from page_blocks import ROOT
 
 from sluice_lab import places
-from sluice_lab.machine import apiserver, tool_objects
+from sluice_lab.machine import apiserver
 from sluice_lab.machine.processes import run
 
 pytestmark = pytest.mark.built
@@ -38,11 +39,8 @@ def kubeconfig() -> Iterator[Path]:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on this machine")
     with apiserver.running(places.work(), ("admin",)) as server:
-        found = server.kubeconfig("admin")
-        kubectl = partial(run, "kubectl", f"--kubeconfig={found}")
-        kubectl("apply", "--server-side", f"--filename={CHART / 'files' / 'crd.yaml'}")
-        tool_objects.established(kubectl, "crd/kinesisconsumers.sluice.dev")
-        yield found
+        install(Admin(server).call)
+        yield server.kubeconfig("admin")
 
 
 @pytest.fixture
