@@ -33,7 +33,7 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_lab.pictures.overview docs/start/picture.svg
 	@$(BIN)/python -m sluice_lab.pictures.story charts/sluice/files/dashboards/sluice-consumer.json docs/pictures/incidents
 
-site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
+site: venv ## the documentation as a site, into .work/site (3 seconds)
 	@SITE_SCRIPTS=$$($(BIN)/python -m sluice_lab.site.build) NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"
 
 hashes: venv ## write constraints/hashes/: what the images install, packages on both processors, and jars
@@ -60,11 +60,11 @@ lint: venv ## ruff, words of docs and messages, mypy (packages and tests), impor
 quick: venv ## lint, and the tests of the rooms in which files changed since SINCE (default: HEAD); seconds
 	@$(BIN)/python -m sluice_lab.quick $(SINCE)
 
-test: lint ## lint, and the tests that need neither a cluster nor what Go builds (10 minutes)
+test: lint ## lint, and the tests that need neither a cluster nor what Go builds (README.md has durations)
 	@$(BIN)/python -m sluice_lab build light || test -z "$${CI:-}"  # elsewhere the tests over what is missing are skipped, and say why
 	@$(BIN)/python -m sluice_lab.lanes $@
 
-test-cluster: venv ## the tests of a real API server and of a real cluster, and what a change asks for beside them (20 minutes once it is built)
+test-cluster: venv ## the tests of a real API server and of a real cluster, and what a change asks for beside them
 	@$(BIN)/python -m sluice_lab build
 	@$(BIN)/python -m sluice_lab.lanes $@
 

@@ -27,6 +27,7 @@ TESTS = places.REPO / "tests"
 SIMULATIONS = "tests/sim/"
 QUICK = "not cluster and not lake"
 PATIENT = ("-o", "faulthandler_timeout=2400")  # seconds for one test that waits for a cluster, or beside other lanes
+ENDS = "ends"  # file of a target's last lines, which .ci/run repeats
 FAILED = re.compile(r"(FAILED|ERROR) .* \([a-z?]+, [0-9]+ s\): ")  # a line of tests/failures_at_once.py
 
 
@@ -108,8 +109,8 @@ def test_more() -> list[Stage]:
 COMPLETE = {"SLUICE_COMPLETE": "yes"}
 SECOND = ("argocd", "disruptions", "examples", "flux", "pool", "release", "start_eks", "upgrade")
 """Over a cluster of its own, once the sinks are through."""
-TIMED = ("autoscale", "failover", "rollout", "until")
-"""These compare speeds, so nothing else may take the cores."""
+TIMED = ("autoscale", "availability", "failover", "rollout", "until")
+"""These hold to a number of seconds or compare speeds, so nothing else may take the cores."""
 
 
 def jars(line: str) -> list[Lane]:
@@ -224,8 +225,13 @@ def main(target: str) -> int:
     failed = [(lane, code) for lane, code in done if code]
     passed_then = flaky(failed, folder) if failed and os.environ.get("CI") else None
     durations.main(target)
-    for name in passed_then or ():
-        print(f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml", flush=True)
+    if passed_then is None:
+        names = [name for lane, code in failed for name in failed_tests(lane, folder) or [f"{lane.name}: pytest ended with {code}"]]
+        ends = [f"FAILED: {name}" for name in names]
+    else:
+        ends = [f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml" for name in passed_then]
+    (folder / ENDS).write_text("".join(f"{line}\n" for line in ends))
+    print((folder / ENDS).read_text(), end="", flush=True)
     return int(bool(failed) and passed_then is None)
 
 

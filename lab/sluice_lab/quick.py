@@ -1,6 +1,6 @@
 """`python -m sluice_lab.quick [COMMIT]`: lint, and the tests of the rooms in which files changed since a commit (`make quick`).
 
-Tests mirror the rooms, so a changed file names its tests. Tests that need a cluster, an API server or Spark are left to `make check` and `make test`.
+Tests mirror the rooms, so a changed file names its tests. `make test` and `make test-cluster` run those that need Spark, an API server or a cluster.
 """
 
 from __future__ import annotations

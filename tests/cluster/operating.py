@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from cluster_bench import Bench
+from patience import PATIENCE
 
 from sluice_lab.machine import processes
 from sluice_lab.scenario import installing
@@ -61,9 +62,9 @@ def kill(bench: Bench) -> str:
     return before
 
 
-def taken_over(bench: Bench, before: str) -> None:
+def taken_over(bench: Bench, before: str, seconds: float = PATIENCE) -> None:
     """Waits until another process leads."""
-    bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""})
+    bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""}, seconds)
 
 
 def get(bench: Bench, pod: str, path: str) -> str:

@@ -21,7 +21,7 @@ from pod_discovery import META, safe
 from sluice_lab import places
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.machine import cluster as clusters
-from sluice_lab.machine import processes, prometheus, tool_objects
+from sluice_lab.machine import processes, prometheus
 from sluice_lab.pictures.answers import Prometheus
 from sluice_lab.scenario.installing import OPERATOR_NAMESPACE
 
@@ -106,7 +106,7 @@ def _create(bench: Bench, crd: Any) -> None:
     path = places.made(bench.cluster.work / "tests") / "crd.json"
     path.write_text(json.dumps(crd))
     bench.cluster.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={path}")
-    tool_objects.established(bench.cluster.kubectl, f"crd/{crd['metadata']['name']}")
+    clusters.established(bench.cluster.kubectl, f"crd/{crd['metadata']['name']}")
 
 
 def _image(bench: Bench) -> str:

@@ -17,6 +17,7 @@ from sluice_lab.scenario.topology import Stream
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME, STREAM, TABLE = "steadfast", "availability", "availability-kcl"
+LEADS = 20.0  # seconds: docs/operations.md, "When a part of it fails"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,7 +69,7 @@ def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on
     bench.apply(manifest(bench))
     bench.until("the migration's pod runs", lambda: migrates(bench))
     jobs, migrators = mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")
-    taken_over(bench, kill(bench))
+    taken_over(bench, kill(bench), LEADS)
     bench.until("two executors, Ready", lambda: settled(bench, 2))
     assert (mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")) == (jobs, migrators)
     assert len(jobs) == len(migrators) == 1
@@ -81,7 +82,7 @@ def test_a_leader_that_dies_in_a_scale_down_is_replaced_and_the_driver_goes_on(b
     driver = mine(bench, "pods", "driver")
     bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
     bench.until("the driver is told", lambda: target(bench) == "1")
-    taken_over(bench, kill(bench))
+    taken_over(bench, kill(bench), LEADS)
     bench.until("one executor, Ready", lambda: settled(bench, 1))
     assert mine(bench, "pods", "driver") == driver
     assert bench.resource(NAME)["status"]["driver"]["attempt"] == 1

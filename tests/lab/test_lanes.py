@@ -94,15 +94,16 @@ def test_a_failed_lane_fails_the_target_and_stops_none(target: Callable[..., int
     assert said.count("as always") >= (failing is not None)
 
 
-@pytest.mark.parametrize(("ci", "code"), [("", 1), ("yes", 0)], ids=["at home", "in CI"])
+@pytest.mark.parametrize(("ci", "code", "word"), [("", 1, "FAILED"), ("yes", 0, "FLAKY")], ids=["at home", "in CI"])
 def test_a_test_that_passes_alone_is_named_as_flaky_in_ci(
-    target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ci: str, code: int
+    target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ci: str, code: int, word: str
 ) -> None:
-    """In the last line."""
+    """In the last line, and in what .ci/run repeats."""
     monkeypatch.setenv("CI", ci)
     assert target(FAILS_ONCE, PASSES, PASSES) == code
     last = capfd.readouterr().out.splitlines()[-1]
-    assert last.startswith("FLAKY: test_lane_0.py::test_it ") == (code == 0)
+    assert last.startswith(f"{word}: test_lane_0.py::test_it")
+    assert (places.work() / "durations" / "tried" / lanes.ENDS).read_text() == f"{last}\n"
 
 
 def test_a_test_that_fails_alone_has_failed(target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,24 @@ class KindCluster:
     def helm(self, *arguments: str, seconds: float = 300) -> str:
         """Run helm against this cluster."""
         return run(tools.helm(), f"--kubeconfig={self.kubeconfig}", *arguments, seconds=seconds)
+
+
+def established(kubectl: Callable[..., str], crds: str) -> None:
+    """Wait until the API server serves CRDs. kubectl fails on one whose status is still empty, so it is asked again.
+
+    Raises:
+        LabError: the API server takes too long.
+    """
+
+    def done() -> bool:
+        try:
+            kubectl("wait", "--for=condition=Established", crds, "--timeout=10s")
+        except LabError:
+            return False
+        return True
+
+    if not processes.poll(done, seconds=180, pause=1):
+        raise LabError(f"the API server does not serve {crds}")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sluice_lab.errors import LabError
-from sluice_lab.machine import processes
-from sluice_lab.machine.cluster import KindCluster
+from sluice_lab.machine.cluster import KindCluster, established
 
 DEFINITION = "CustomResourceDefinition"
 WIDE = {"ClusterRole", "ClusterRoleBinding"}
@@ -41,21 +38,3 @@ def remove(cluster: KindCluster, namespace: str, objects: list[Json]) -> None:
     for body in objects:
         if body["kind"] in WIDE:
             cluster.kubectl("delete", body["kind"], body["metadata"]["name"], "--ignore-not-found")
-
-
-def established(kubectl: Callable[..., str], crds: str) -> None:
-    """Wait until the API server serves CRDs. kubectl fails on one whose status is still empty, so it is asked again.
-
-    Raises:
-        LabError: the API server takes too long.
-    """
-
-    def done() -> bool:
-        try:
-            kubectl("wait", "--for=condition=Established", crds, "--timeout=10s")
-        except LabError:
-            return False
-        return True
-
-    if not processes.poll(done, seconds=180, pause=1):
-        raise LabError(f"the API server does not serve {crds}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sluice_lab import places
-from sluice_lab.machine import apiserver, tool_objects
+from sluice_lab.machine import apiserver, cluster
 from sluice_lab.machine.processes import run
 from sluice_lab.release import charts, versions
 from sluice_lab.release.source import SourceTree
@@ -66,7 +66,7 @@ def test_then_a_consumer_can_be_applied(kubectl: Kubectl, tmp_path: Path) -> Non
     """The CRD is there, and its accounts are, in the namespace that the file says."""
     path = tmp_path / "orders.json"
     path.write_text(json.dumps(CONSUMER))
-    tool_objects.established(kubectl, "crd/kinesisconsumers.sluice.dev")
+    cluster.established(kubectl, "crd/kinesisconsumers.sluice.dev")
     assert kubectl("apply", f"--filename={path}").strip() == "kinesisconsumer.sluice.dev/orders created"
     accounts = kubectl(f"--namespace={charts.CONSUMERS}", "get", "serviceaccounts", "--output=name").split()
     assert {"serviceaccount/sluice-consumer", "serviceaccount/sluice-executor"} <= set(accounts)
