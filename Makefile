@@ -109,6 +109,6 @@ bench: venv ## measure beside peers, on the image's line of Spark (40 minutes); 
 bench-operator: venv ## the operator with 1,000 resources and 5,000 pods, against a real API server; prints, exit 1 if an aim is missed
 	@$(BIN)/python tests/bench/operator_scale.py $(if $(RESOURCES),--resources=$(RESOURCES)) $(if $(SECONDS),--seconds=$(SECONDS))
 
-clean: demo-clean ## demo-clean, and forget caches and the venv
+clean: demo-clean ## demo-clean, and forget this checkout's caches and venv
 	@test ! -x $(BIN)/python || $(BIN)/python -m sluice_lab down
 	rm -rf .venv .work .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,10 +36,15 @@ def _names(path: Path, mark: str) -> bool:
 
 
 def judged(report: pytest.TestReport, call: pytest.CallInfo[None]) -> pytest.TestReport:
-    """A test that lacks a part is skipped with the reason. It fails in CI, and where SLUICE_COMPLETE is set (`make test-cluster`)."""
+    """A test that lacks a part is skipped with the reason. It fails in CI, and where SLUICE_COMPLETE is set.
+
+    `jars` is where Spark has the image's jars, so a test that finds one missing fails.
+    """
     if call.excinfo is not None and isinstance(call.excinfo.value, MissingPartError):
         if os.environ.get("CI") or os.environ.get("SLUICE_COMPLETE"):
             report.longrepr = f"{call.excinfo.value}\nThis run leaves nothing out, so this machine has to have it."
         else:
             report.outcome, report.longrepr = "skipped", (str(report.location[0]), report.location[1] or 0, f"not run: {call.excinfo.value}")
+    elif report.skipped and os.environ.get("SLUICE_COMPLETE") == "jars" and re.search("this Spark.* has no ", str(report.longrepr)):
+        report.outcome = "failed"
     return report

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from sluice_lab import places, spark_lines
 from sluice_lab.errors import LabError
+from sluice_lab.lake import catalog
 from sluice_lab.machine import (
     argocd,
     cluster,
@@ -48,6 +49,7 @@ GROUPS: dict[str, tuple[Callable[[], object], ...]] = {
         tools.skopeo,
         prometheus.operator_crds,
         kcl_jars.fetched,
+        catalog.jars,
         lambda: spark_lines.jars(spark_lines.default()),
     ),
     "cluster": (
@@ -57,7 +59,7 @@ GROUPS: dict[str, tuple[Callable[[], object], ...]] = {
         lambda: images.build(places.work()),
         lambda: pruning.prune(None),
     ),
-    "gitops": (argocd.built, lambda: flux.built(flux.SOURCE), lambda: flux.built(flux.KUSTOMIZE)),
+    "gitops": (argocd.built, argocd.redis, lambda: flux.built(flux.SOURCE), lambda: flux.built(flux.KUSTOMIZE)),
 }
 """`light` needs neither Go nor Docker, and is all that `make test` uses."""
 

@@ -15,7 +15,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from sluice_lab import durations, places, quick, spark_lines
 from sluice_lab.errors import LabError
 from sluice_lab.steps import console
 
-TESTS = places.REPO / "tests"
+ROOT = places.REPO  # where pytest starts
+TESTS = ROOT / "tests"
 SIMULATIONS = "tests/sim/"
 QUICK = "not cluster and not lake"
 PATIENT = ("-o", "faulthandler_timeout=2400")  # seconds for one test that waits for a cluster, or beside other lanes
@@ -41,6 +42,7 @@ class Lane:
         workers: processes that share the tests (tests/side_by_side.py deals them); 0: this one alone.
         more: of the environment.
         line: line of Spark; "": that of `.venv`.
+        asked: what asked for it, of quick.LANES.
     """
 
     name: str
@@ -49,17 +51,18 @@ class Lane:
     workers: int = 0
     more: Mapping[str, str] = field(default_factory=dict)
     line: str = ""
+    asked: str = ""
 
-    def command(self, folder: Path, *, alone: bool = False) -> list[str]:
-        """Its words. With `alone`: tests that failed before, one after the other."""
+    def command(self, folder: Path, alone: Sequence[str] = ()) -> list[str]:
+        """Its words. With `alone`: of these tests only, one after the other."""
         python = spark_lines.python(self.line or spark_lines.default())
         kept = ("-o", f"cache_dir={folder / self.name}.cache")
         if alone:
-            how = ("--last-failed", "--last-failed-no-failures=none")
+            how = (f"--junitxml={folder / self.name}.alone", *alone)
         else:
             beside = ("-n", str(self.workers), "--dist", "loadscope", "--no-loadscope-reorder") if self.workers else ()
-            how = (*beside, f"--junitxml={folder / self.name}.xml")
-        return [str(python), "-m", "pytest", "-m", self.marked, *PATIENT, *kept, *how, *self.files]
+            how = (*beside, f"--junitxml={folder / self.name}.xml", *self.files)
+        return [str(python), "-m", "pytest", "-m", self.marked, *PATIENT, *kept, *how]
 
     def environment(self) -> dict[str, str]:
         """Of this process and of the lane."""
@@ -85,47 +88,53 @@ def test() -> list[Stage]:
 
 
 def test_cluster() -> list[Stage]:
-    """What needs them, then what the commits of the last half day ask for."""
+    """What needs them, then what the files of this commit ask for."""
     nodes = Lane("nodes", "cluster and not slow", naming("cluster"), more=COMPLETE)
     built = Lane("built", "built and not cluster and not slow and not lake", naming("built"), _workers(2), COMPLETE)
-    touched = tuple((lane,) for lane in asked_for(quick.changed_since(quick.base())))
+    touched = tuple((lane,) for lane in asked_for(quick.asked_for()))
     return [((nodes,), (built,)), *([touched] if touched else [])]
 
 
 def test_more() -> list[Stage]:
     """What is long."""
     slow = Lane("slow", "slow and not cluster and not lake", naming("slow"), _workers(3))
-    timed, second = (tuple(f"tests/cluster/test_{name}.py" for name in names) for names in (TIMED, SECOND))
-    rest = tuple(sorted({*naming("cluster")} & {*naming("slow")} - {*timed, *second}))
-    simulations = Lane("simulations", "not slow", ("tests/sim",), _workers(2), {"SLUICE_SIM_EXAMPLES": "400"})
+    timed, second, gitops = (tuple(f"tests/cluster/test_{name}.py" for name in names) for names in (TIMED, SECOND, GITOPS))
+    rest = tuple(sorted({*naming("cluster")} & {*naming("slow")} - {*timed, *second, *gitops}))
+    simulations = Lane("simulations", "not slow", DRAWN, _workers(2), {"SLUICE_SIM_EXAMPLES": "400"})
+    other = other_line()
     tracks = (
         (slow, simulations),
-        (*jars(spark_lines.default()), Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"})),
+        (*jars(spark_lines.default()), other, *jars(other.line), Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"})),
         (Lane("cluster", "slow and cluster", rest),),
     )
     return [tracks, ((Lane("cluster-timed", "slow and cluster", timed),),)]
 
 
 COMPLETE = {"SLUICE_COMPLETE": "yes"}
-SECOND = ("argocd", "disruptions", "examples", "flux", "pool", "release", "start_eks", "upgrade")
+DRAWN = ("tests/sim", "tests/kubectl/views/test_secret_corpus.py", "tests/checkpoints/migrate/test_plan_of_missing_rows.py")
+"""These draw more examples in `make test-more`."""
+SECOND = ("disruptions", "examples", "pool", "release", "start_eks", "upgrade")
 """Over a cluster of its own, once the sinks are through."""
+GITOPS = ("argocd", "flux")
+"""`make test-gitops` builds the two, which takes long, and runs these."""
 TIMED = ("autoscale", "availability", "failover", "rollout", "until")
 """These hold to a number of seconds or compare speeds, so nothing else may take the cores."""
 
 
 def jars(line: str) -> list[Lane]:
     """The sinks with the image's jars. A run has one session of Spark, and most of its time is one file's, so that is a lane of its own."""
-    more = {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(line, spark_lines.INTERPRETED)}
+    complete = {"SLUICE_COMPLETE": "jars"} if line == spark_lines.default() else {}
+    more = {**complete, "PYSPARK_SUBMIT_ARGS": spark_lines.submitted(line, spark_lines.INTERPRETED)}
     files = spark_lines.with_jars(line)
     matrix = tuple(name for name in files if name.endswith(spark_lines.MATRIX))
     halves = {f"spark-{line}-matrix": matrix, f"spark-{line}-jars": tuple(name for name in files if name not in matrix)}
     return [Lane(name, QUICK, part, more=more, line=line) for name, part in halves.items() if part]
 
 
-def other_line() -> list[Lane]:
+def other_line() -> Lane:
     """A part of what depends on Spark, on the other line that the commit chooses."""
     line = spark_lines.chosen(spark_lines.tree())
-    return [Lane(f"spark-{line}", QUICK, spark_lines.SMALL, 2, line=line)]
+    return Lane(f"spark-{line}", QUICK, spark_lines.SMALL, 2, line=line)
 
 
 def spark(line: str) -> list[Stage]:
@@ -137,15 +146,15 @@ def lake() -> list[Stage]:
     """What the sinks are tried with for long, and the examples, on the line of the image."""
     line = spark_lines.image_line()
     submitted = {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(line)}
-    sinks = Lane("sinks", "lake", (spark_lines.SINKS,), _workers(2), submitted, line)
+    sinks = Lane("sinks", "lake", naming("lake"), _workers(2), submitted, line)
     return [((sinks,),), ((Lane("examples", "lake", ("examples",), _workers(2), line=line),),)]
 
 
-def asked_for(changed: Iterable[str]) -> list[Lane]:
-    """Lanes that a change asks for, by its files: 5 minutes at most."""
+def asked_for(names: Iterable[str]) -> list[Lane]:
+    """Lanes by the names of quick.LANES."""
     chart = Lane("chart", "built and slow", ("tests/operator/helm",), 2, COMPLETE)
-    made = {"chart": lambda: [chart], "jars": lambda: jars(spark_lines.default()), "line": other_line}
-    return [lane for name in quick.lanes_of(changed) for lane in made[name]()]
+    made = {"chart": lambda: [chart], "jars": lambda: jars(spark_lines.default()), "line": lambda: [other_line()]}
+    return [replace(lane, asked=name) for name in names for lane in made[name]()]
 
 
 TARGETS: dict[str, Callable[[], list[Stage]]] = {
@@ -168,7 +177,14 @@ def run(lane: Lane, folder: Path, *, shown: bool) -> int:
     with (
         log.open("w", buffering=1) as kept,
         subprocess.Popen(
-            command, cwd=places.REPO, env=lane.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=ROOT,
+            env=lane.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         ) as process,
     ):
         for line in process.stdout or ():
@@ -202,16 +218,19 @@ def failed_tests(lane: Lane, folder: Path) -> list[str]:
     return sorted(json.loads(path.read_text())) if path.exists() else []
 
 
-def flaky(failed: Sequence[tuple[Lane, int]], folder: Path) -> list[str] | None:
-    """Run the failed tests of these lanes once more, alone; returns their names. None: one failed again, or may not run again."""
-    names = {lane.name: failed_tests(lane, folder) for lane, _ in failed}
-    if any(code != 1 or not names[lane.name] or any(name.startswith(SIMULATIONS) for name in names[lane.name]) for lane, code in failed):
-        return None
-    for lane, _ in failed:
-        console.rule(f"{lane.name}: once more, alone", align="left")
-        if subprocess.run(lane.command(folder, alone=True), cwd=places.REPO, env=lane.environment(), check=False).returncode:
-            return None
-    return [name for each in names.values() for name in each]
+def again(lane: Lane, code: int, folder: Path) -> tuple[list[str], list[str]]:
+    """The tests of a lane that failed, and those that passed when they ran once more, alone. That is in CI only, and never with a simulation."""
+    names = failed_tests(lane, folder)
+    if code != 1 or not names:
+        return [*names, f"{lane.name}: pytest ended with {code}"], []
+    if not os.environ.get("CI") or any(name.startswith(SIMULATIONS) for name in names):
+        return names, []
+    console.rule(f"{lane.name}: once more, alone", align="left")
+    code = subprocess.run(lane.command(folder, alone=names), cwd=ROOT, env=lane.environment(), check=False).returncode
+    if code == 0 and durations.passed(folder / f"{lane.name}.alone") == len(names):
+        return [], names
+    failed = failed_tests(lane, folder) or names
+    return failed, sorted({*names} - {*failed})
 
 
 def main(target: str) -> int:
@@ -222,17 +241,16 @@ def main(target: str) -> int:
     except LabError as error:
         console.print(str(error), style="bold red", soft_wrap=True)
         return 1
-    failed = [(lane, code) for lane, code in done if code]
-    passed_then = flaky(failed, folder) if failed and os.environ.get("CI") else None
+    judged = [(lane, *again(lane, code, folder)) for lane, code in done if code]
+    broken = [lane for lane, failed, _ in judged if failed]
+    for asked in {lane.asked for lane, _ in done} - {lane.asked for lane in broken} - {""}:
+        quick.passed(asked)
     durations.main(target)
-    if passed_then is None:
-        names = [name for lane, code in failed for name in failed_tests(lane, folder) or [f"{lane.name}: pytest ended with {code}"]]
-        ends = [f"FAILED: {name}" for name in names]
-    else:
-        ends = [f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml" for name in passed_then]
+    ends = [f"FAILED: {name}" for _, failed, _ in judged for name in failed]
+    ends += [f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml" for _, _, flaky in judged for name in flaky]
     (folder / ENDS).write_text("".join(f"{line}\n" for line in ends))
     print((folder / ENDS).read_text(), end="", flush=True)
-    return int(bool(failed) and passed_then is None)
+    return int(bool(broken))
 
 
 if __name__ == "__main__":

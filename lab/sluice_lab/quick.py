@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from sluice_lab import places
+from sluice_lab.machine import parts
 from sluice_lab.machine.processes import run
 
 PACKAGES = {
@@ -20,14 +21,11 @@ PACKAGES = {
     "operator/sluice_kubectl": "tests/kubectl",
 }
 LANES = {
-    "charts": ("chart",),
-    "consumer/sluice_consumer/sinks": ("jars",),
-    "consumer/image": ("jars",),
-    "consumer/sluice_consumer/spark": ("line",),
-    "consumer/sluice_consumer/streaming": ("line",),
-    "constraints": ("jars", "line"),
+    "chart": ("charts", "tests/operator/helm"),
+    "jars": ("consumer/sluice_consumer/sinks", "consumer/image", "constraints", "Dockerfile", "tests/contract/sinks"),
+    "line": ("consumer/sluice_consumer/spark", "consumer/sluice_consumer/streaming", "constraints", "tests/contract/spark"),
 }
-"""What `make test-cluster` runs beside its own tests when files below these folders changed (lanes.py)."""
+"""What `make test-cluster` runs beside its own tests (lanes.py), unless it has passed on this machine with the same files."""
 ALWAYS = ("tests/test_layout.py", "tests/test_documents.py")
 
 
@@ -50,18 +48,20 @@ def _tests_of(path: PurePosixPath, root: Path) -> str | None:
     return "tests/operator/helm" if path.parts[0] == "charts" and (root / "tests/operator/helm").is_dir() else None
 
 
-def lanes_of(changed: Iterable[str]) -> list[str]:
-    """The lanes that changed files ask for."""
-    paths = [PurePosixPath(name) for name in changed]
-    return sorted({lane for folder, lanes in LANES.items() if any(path.is_relative_to(folder) for path in paths) for lane in lanes})
+def files_of(lane: str) -> str:
+    """A hash of the files that ask for a lane."""
+    names = run("git", "-C", str(places.REPO), "ls-files", "--", *LANES[lane]).splitlines()
+    return parts.digest((path for name in names if (path := places.REPO / name).exists()), places.REPO)
 
 
-def base() -> str:
-    """The newest commit that is half a day older than the last one, or the first one: what is submitted together came after it."""
-    git = ("git", "-C", str(places.REPO))
-    last = int(run(*git, "log", "-1", "--format=%ct"))
-    older = run(*git, "rev-list", "-1", f"--before={last - 12 * 3600}", "HEAD").strip()
-    return older or run(*git, "rev-list", "--max-parents=0", "HEAD").split()[-1]
+def passed(lane: str) -> None:
+    """Note that it has, with these files."""
+    parts.part(f"passed-{lane}", files_of(lane), lambda _: None)
+
+
+def asked_for() -> list[str]:
+    """The lanes that have not passed on this machine with these files."""
+    return [lane for lane in LANES if not parts.place(f"passed-{lane}", files_of(lane)).is_dir()]
 
 
 def changed_since(commit: str) -> list[str]:

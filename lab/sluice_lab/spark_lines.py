@@ -116,11 +116,11 @@ def python(line: str) -> Path:
 
     packages = parts.part(f"spark-{line}", (sorted(pins.items()), sys.version), fetch)
     folder = places.work() / "venvs" / packages.name
+    own = folder / "lib" / Path(sysconfig.get_path("stdlib")).name / "site-packages"
     with places.lock(folder.with_name(f"{folder.name}.lock")):
-        if not (folder / "bin" / "python").exists():
-            run(sys.executable, "-m", "venv", "--without-pip", str(folder))
-            own, shared = next((folder / "lib").glob("python*")) / "site-packages", Path(sysconfig.get_path("purelib")).resolve()
-            (own / "shared.pth").write_text(f"import site; site.addsitedir({str(shared)!r})\n")
+        if not all((own / package.name).exists() for package in packages.iterdir()):  # else that of `.venv` would be found instead
+            run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder))
+            (own / "shared.pth").write_text(f"import site; site.addsitedir({str(Path(sysconfig.get_path('purelib')).resolve())!r})\n")
             for package in packages.iterdir():
                 (own / package.name).symlink_to(package)
     return folder / "bin" / "python"

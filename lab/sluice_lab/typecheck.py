@@ -1,7 +1,8 @@
 """mypy over the packages, then over the tests and the examples.
 
 Tests have no packages, so several files of them have one name. Each group is checked alone, with the folders its helpers are imported from. What mypy
-remembers is in the user's cache, so a fresh clone begins with it; each of the two tracks of groups has a memory of its own.
+remembers stays in the checkout: it knows a file by size and second, which files of two checkouts share. Each of the two tracks of groups has a
+memory of its own.
 """
 
 import os
@@ -10,7 +11,6 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from sluice_lab.machine import parts
 from sluice_lab.places import REPO
 
 PACKAGES = ("consumer", "operator", "lab", "tests")
@@ -80,8 +80,8 @@ def grouped(paths: list[str]) -> dict[str, list[str]]:
 
 
 def mypy(memory: str, arguments: Iterable[str], *bases: str) -> bool:
-    """Whether it finds an error, which is printed. `memory` is a folder in the user's cache; imports begin at the packages and at `bases`."""
-    command = (sys.executable, "-m", "mypy", f"--cache-dir={parts.folder() / 'mypy' / memory}", *arguments)
+    """Whether it finds an error, which is printed. `memory` is a folder of its cache; imports begin at the packages and at `bases`."""
+    command = (sys.executable, "-m", "mypy", f"--cache-dir=.mypy_cache/{memory}", *arguments)
     environment = os.environ | {"MYPYPATH": os.pathsep.join([*PACKAGES, *bases])}
     done = subprocess.run(command, cwd=REPO, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     if done.returncode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def test_it():
 @pytest.fixture(autouse=True)
 def no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings=None: line)
-    monkeypatch.setattr(quick, "changed_since", lambda _commit: [])
+    monkeypatch.setattr(quick, "asked_for", list)
+    monkeypatch.setattr(quick, "passed", lambda _lane: None)
 
 
 @pytest.mark.parametrize("marks", MARKED, ids=" ".join)
@@ -62,26 +64,32 @@ def test_lanes_have_names_of_their_own_and_files_that_are_there(target: str) -> 
 
 def test_a_slow_test_of_a_cluster_is_in_one_lane() -> None:
     files = [path for lane in every("test-more") if lane.marked == "slow and cluster" for path in lane.files]
-    assert sorted(files) == sorted({*lanes.naming("cluster")} & {*lanes.naming("slow")})
+    gitops = {f"tests/cluster/test_{name}.py" for name in lanes.GITOPS}
+    assert sorted(files) == sorted({*lanes.naming("cluster")} & {*lanes.naming("slow")} - gitops)
 
 
-@pytest.mark.parametrize("mark", ["built", "cluster", "slow"])
+@pytest.mark.parametrize("mark", ["built", "cluster", "lake", "slow"])
 def test_a_mark_that_chooses_files_is_named_in_files_of_tests_only(mark: str) -> None:
     found = [path.name for path in HERE.rglob("*.py") if f"mark.{mark}" in path.read_text() and not path.name.startswith("test_")]
     assert found == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "names"),
-    [
-        ("README.md", []),
-        ("charts/sluice/values.yaml", ["chart"]),
-        ("consumer/sluice_consumer/sinks/iceberg_table.py", ["spark-4.1-matrix", "spark-4.1-jars"]),
-        ("consumer/sluice_consumer/streaming/stream_source.py", [f"spark-{spark_lines.chosen(spark_lines.tree())}"]),
-    ],
+    ("asked", "names"),
+    [("chart", ["chart"]), ("jars", ["spark-4.1-matrix", "spark-4.1-jars"]), ("line", [f"spark-{spark_lines.chosen(spark_lines.tree())}"])],
 )
-def test_a_change_asks_for_lanes_of_its_own(changed: str, names: list[str]) -> None:
-    assert [lane.name for lane in lanes.asked_for([changed])] == names
+def test_what_a_change_asks_for_has_lanes_of_its_own(asked: str, names: list[str]) -> None:
+    assert [(lane.name, lane.asked) for lane in lanes.asked_for([asked])] == [(name, asked) for name in names]
+
+
+@pytest.mark.parametrize(("last", "noted"), [(PASSES, ["chart"]), (FAILS, [])])
+def test_what_a_change_asked_for_is_noted_when_it_has_passed(
+    target: Callable[..., int], monkeypatch: pytest.MonkeyPatch, last: str, noted: list[str]
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(quick, "passed", found.append)
+    target(PASSES, PASSES, last)
+    assert found == noted
 
 
 @pytest.mark.parametrize("failing", [None, 2])
@@ -106,10 +114,16 @@ def test_a_test_that_passes_alone_is_named_as_flaky_in_ci(
     assert (places.work() / "durations" / "tried" / lanes.ENDS).read_text() == f"{last}\n"
 
 
-def test_a_test_that_fails_alone_has_failed(target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("second", ["assert not tried.exists()", "pytest.skip('gone')"])
+def test_a_test_that_does_not_pass_alone_has_failed_and_hides_no_flake(
+    target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
     monkeypatch.setenv("CI", "yes")
-    assert target(FAILS_ONCE, FAILS, PASSES) == 1
-    assert "FLAKY" not in capfd.readouterr().out
+    assert target(FAILS_ONCE, FAILS_ONCE.replace("from pathlib", "import pytest\nfrom pathlib") + f"    {second}\n", PASSES) == 1
+    assert [line.partition(" failed")[0] for line in capfd.readouterr().out.splitlines()[-2:]] == [
+        "FAILED: test_lane_1.py::test_it",
+        "FLAKY: test_lane_0.py::test_it",
+    ]
 
 
 def test_a_simulation_and_a_run_that_was_cut_off_never_run_again(target: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +137,7 @@ def test_a_simulation_and_a_run_that_was_cut_off_never_run_again(target: Callabl
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a target of three lanes, the last of them behind the second, with a file of tests each."""
     monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+    monkeypatch.setattr(lanes, "ROOT", tmp_path)
     monkeypatch.delenv("CI", raising=False)
 
     def made(*files: str) -> int:
@@ -130,9 +145,8 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
         for number, text in enumerate(files):
             (tmp_path / f"test_lane_{number}.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster")
-        here = (f"--rootdir={tmp_path}", "-c", str(tmp_path / "pytest.ini"))
-        first, second, third = (Lane(f"lane-{number}", "not cluster", (*here, str(tmp_path / f"test_lane_{number}.py"))) for number in range(3))
-        monkeypatch.setitem(lanes.TARGETS, "tried", lambda: [((first,), (second, third))])
+        first, second, third = (Lane(f"lane-{number}", "not cluster", (f"test_lane_{number}.py",)) for number in range(3))
+        monkeypatch.setitem(lanes.TARGETS, "tried", lambda: [((first,), (second, replace(third, asked="chart")))])
         return lanes.main("tried")
 
     return made
@@ -143,12 +157,12 @@ def every(target: str) -> list[Lane]:
 
 
 def runs(lane: Lane, marks: tuple[str, ...]) -> bool:
-    """Whether a lane runs a test with these marks, whose file names them. With jars, tests run that are skipped without them.
+    """Whether a lane runs a test with these marks, whose file names them. With jars and on another line of Spark, tests run again.
 
     The simulations run again, longer.
     """
     if lane.name == "simulations":
         return False
-    if lane.marked != "lake" and lane.more.keys() & {"PYSPARK_SUBMIT_ARGS"}:
+    if lane.marked != "lake" and (lane.more.keys() & {"PYSPARK_SUBMIT_ARGS"} or lane.line):
         return False
     return Expression.compile(lane.marked).evaluate(lambda name, /, **_: name in marks)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice_lab import places
 from sluice_lab.errors import LabError, MissingPartError
 from sluice_lab.machine import docker, parts
 
@@ -33,6 +34,23 @@ def test_the_two_that_were_used_last_stay() -> None:
         os.utime(tool(version), (used, used))
     third = tool(3)
     assert {path for path in third.parent.iterdir() if path.is_dir()} == {tool(1), third}
+
+
+def test_what_was_left_over_counts_for_nothing() -> None:
+    """A part half built or half removed."""
+    home = tool(1).parent
+    for name in ("new", "old"):
+        (home / name / "half").mkdir(parents=True)
+    tool(2)
+    assert (tool(1) / "made").exists()
+    assert len({tool(1), tool(2), tool(3)} & set(home.iterdir())) == parts.KEPT
+
+
+def test_a_part_that_is_there_waits_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another checkout, say, which takes minutes."""
+    there = tool(1)
+    monkeypatch.setattr(places, "lock", None)
+    assert tool(1) == there
 
 
 def test_what_could_not_be_built_whole_is_not_there() -> None:

@@ -46,8 +46,8 @@ def test_an_unknown_line_is_refused_with_those_there_are() -> None:
         spark_lines.python("3.5")
 
 
-def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And only then; it sees the packages of this one behind its own."""
+def test_an_environment_is_made_again_when_its_pins_change_or_a_link_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And only then; it sees the packages of this one behind its own, so without the link it would take that one's Spark."""
     line = spark_lines.others()[0]
     pins = tmp_path / "constraints"
     pins.mkdir()
@@ -59,6 +59,8 @@ def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.M
 
     def run(*argv: str) -> str:
         if "pip" in argv:
+            (folder,) = (word.partition("=")[2] for word in argv if word.startswith("--target="))
+            (Path(folder) / "pyspark").mkdir()
             return str(installed.append(argv))
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
@@ -67,6 +69,10 @@ def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.M
         (pins / f"spark-{line}.txt").write_text(f"# a line\npyspark=={line}.{version}\n")
         python = spark_lines.python(line)
         assert len(installed) == made
+        (link,) = python.parents[1].glob("lib/*/site-packages/pyspark")
+        link.unlink()
+        spark_lines.python(line)
+        assert link.exists()
     assert installed[-1][-1] == f"pyspark=={line}.2"
     assert "--no-deps" in installed[-1]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 from http_fake import KINDS, Target, target
+from patience import PATIENCE
 
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
@@ -22,8 +23,6 @@ from sluice_operator.observe.watch import Watches
 from sluice_operator.observe.watch_state import WatchEvent
 
 Json = dict[str, Any]
-
-PATIENCE = 20.0  # seconds until a claim is given up
 
 
 @dataclass

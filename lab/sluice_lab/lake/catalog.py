@@ -10,7 +10,7 @@ from pathlib import Path
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.lake.storage import Storage
-from sluice_lab.machine import downloads
+from sluice_lab.machine import downloads, parts
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, run
 
@@ -18,20 +18,15 @@ HERE = Path(__file__).parent
 SPARK = "org.apache.iceberg.spark.SparkCatalog"
 
 
-def jars(work: Path) -> Path:
+def jars() -> Path:
     """The folder with the catalog's jars (47 MB, 15 s once)."""
     pom = HERE / "pom.xml"
-    home = work / "emulators" / "iceberg-catalog"
-    with places.lock(work / "emulators" / "iceberg-catalog.lock"):
-        if not home.is_dir() or (home / "pom.xml").read_text() != pom.read_text():
-            downloads.required("mvn", "Apache Maven (Debian: apt-get install maven)")
-            shutil.rmtree(home, ignore_errors=True)
-            new = places.made(home.with_suffix(".new"))
-            goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={new}")
-            run("mvn", "-q", "-B", "-f", str(pom), *goal)
-            shutil.copy(pom, new)
-            new.rename(home)
-    return home
+
+    def fetch(folder: Path) -> None:
+        downloads.required("mvn", "Apache Maven (Debian: apt-get install maven)")
+        run("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}")
+
+    return parts.part("iceberg-catalog", pom.read_text(), fetch)
 
 
 @contextmanager
@@ -41,7 +36,7 @@ def iceberg_catalog(work: Path, storage: Storage, host: str = LOOPBACK) -> Itera
     home = places.made(work / "run" / f"iceberg-catalog-{port}")
     backend = {"uri": f"jdbc:sqlite:{home}/catalog.db", "jdbc.schema-version": "V1", "warehouse": f"s3://{storage.bucket}/warehouse"}
     properties = backend | storage.iceberg_java() | {"http-client.type": "urlconnection"}
-    java = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars(work)}/*", str(HERE / "IcebergCatalog.java"))
+    java = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars()}/*", str(HERE / "IcebergCatalog.java"))
     arguments = (host, str(port), *(f"{name}={value}" for name, value in properties.items()))
     downloads.required("javac", "a JDK, 17 or newer (Debian: apt-get install openjdk-17-jdk-headless)")
     found = emulators.start(work, Program(f"iceberg-catalog-{port}", (*java, *arguments)), host, port)

@@ -84,11 +84,16 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False, accounts
         shutil.rmtree(home, ignore_errors=True)
 
 
+def kubectl(work: Path) -> Path:
+    """The kubectl of the server's version."""
+    return _programs(work) / "kubectl"
+
+
 def _programs(work: Path) -> Path:
-    """A folder with links to hyperkube, named as the two programs."""
+    """A folder with links to hyperkube, named as its programs."""
     hyperkube, folder = node_image.programs(), places.made(work / "apiserver" / "bin")
     with places.lock(work / "apiserver" / "bin.lock"):  # tests in other processes start servers too
-        for link in (folder / "etcd", folder / "kube-apiserver"):
+        for link in (folder / "etcd", folder / "kube-apiserver", folder / "kubectl"):
             if not (link.is_symlink() and link.readlink() == hyperkube):
                 link.unlink(missing_ok=True)
                 link.symlink_to(hyperkube)

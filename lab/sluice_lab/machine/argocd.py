@@ -49,9 +49,13 @@ def built() -> Path:
             flags = ("-trimpath", "-ldflags=-s -w")
             building.go_build(current, ("./cmd",), flags, str(folder / "argocd"), cwd=module, env=tools.go_environment())
             shutil.copyfile(module / "manifests" / INSTALLATION, folder / INSTALLATION)
-        docker.apt_install("redis-tools", unless=("redis-check-rdb",))
 
     return parts.part("argocd", MODULE, build)
+
+
+def redis() -> None:
+    """Ensure the Redis that Argo CD keeps its cache in."""
+    docker.apt_install("redis-tools", unless=("redis-check-rdb",))
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def running(cluster: KindCluster, settings: Mapping[str, str]) -> Iterator[ArgoC
 
 def _links(program: Path, home: Path) -> Path:
     """A folder with the program under each of its names, and Redis."""
-    docker.apt_install("redis-tools", unless=("redis-check-rdb",))
+    redis()
     folder = places.made(home / "bin")
     targets = dict.fromkeys(("argocd-repo-server", "argocd-application-controller", "argocd-server"), str(program))
     for name, target in {**targets, "redis-server": str(shutil.which("redis-check-rdb"))}.items():

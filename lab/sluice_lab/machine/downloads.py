@@ -3,7 +3,9 @@
 import json
 import shutil
 import tarfile
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sluice_lab.errors import CommandFailedError, LabError, MissingPartError
@@ -35,7 +37,6 @@ DYNAMODB_LOCALS = (
     DynamoDBLocal("com.amazonaws", "2.6.1", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"),
 )
 
-_CHOICE = "choice"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>sluice.lab</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
@@ -52,10 +53,13 @@ _BOM = """<dependencyManagement><dependencies><dependency>
 
 
 def dynamodb_local() -> tuple[DynamoDBLocal, Path]:
-    """The newest release that resolved when it was fetched, and the folder with its jars and native libraries (50 MB, 20 s once)."""
+    """The newest release that resolves, and the folder with its jars and native libraries (50 MB, 20 s once)."""
     required("java", "a Java runtime, 17 or newer (Debian: apt-get install openjdk-17-jre-headless)")
-    home = parts.part("dynamodb-local", DYNAMODB_LOCALS, _fetch_dynamodb_local)
-    return DYNAMODB_LOCALS[int((home / _CHOICE).read_text())], home
+    *preferred, last = DYNAMODB_LOCALS
+    for release in preferred:
+        with suppress(CommandFailedError, MissingPartError):
+            return release, parts.part("dynamodb-local", release, partial(_copy_jars, release))
+    return last, parts.part("dynamodb-local", last, partial(_copy_jars, last))
 
 
 def node_modules() -> Path:
@@ -108,20 +112,8 @@ def required(program: str, what: str) -> None:
         raise MissingPartError(f"`{program}` is not on PATH. Install {what} and try again.")
 
 
-def _fetch_dynamodb_local(folder: Path) -> None:
-    required("mvn", "Apache Maven (Debian: apt-get install maven)")
-    for number, release in enumerate(DYNAMODB_LOCALS):
-        try:
-            _copy_jars(release, folder)
-        except CommandFailedError:
-            if release is DYNAMODB_LOCALS[-1]:
-                raise
-        else:
-            (folder / _CHOICE).write_text(str(number))
-            return
-
-
 def _copy_jars(release: DynamoDBLocal, folder: Path) -> None:
+    required("mvn", "Apache Maven (Debian: apt-get install maven)")
     management = _BOM.format(version=release.sdk_bom) if release.sdk_bom else ""
     pom = _POM.format(management=management, group=release.group, version=release.version)
     (folder / "pom.xml").write_text(pom)

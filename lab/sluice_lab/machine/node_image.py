@@ -30,7 +30,7 @@ kill %1; wait; rm -f /tmp/containerd.log
 def ensure(work: Path) -> str:
     """Build the node image if any of its inputs has changed. A first build takes 5 minutes on two cores."""
     compiled = programs().parent
-    inputs = f"{compiled.name} {KIND_VERSION} {parts.digest((places.KIND / 'node').iterdir(), places.KIND)}"
+    inputs = f"{compiled.name} {KIND_VERSION} {parts.digest([*(places.KIND / 'node').iterdir(), Path(__file__).resolve()], places.REPO)}"
     with step(f"node image: {IMAGE}") as current, places.lock(work / "kind" / "lock"):
         if _inputs() == inputs:
             current.note("already there")

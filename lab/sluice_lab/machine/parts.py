@@ -23,30 +23,36 @@ def folder() -> Path:
     return Path(os.environ.get("SLUICE_PARTS") or cache / "sluice-lab").resolve()
 
 
+def place(name: str, inputs: object) -> Path:
+    """Where a part is, once it is there."""
+    return folder() / name / hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
+
+
 def part(name: str, inputs: object, make: Callable[[Path], object]) -> Path:
     """The folder of a part. If it is not there, `make` fills an empty folder that becomes it; so it must not contain its own path.
 
     Raises:
         MissingPartError: it is not there, and this run builds nothing.
     """
-    home = places.made(folder() / name)
-    found = home / hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
-    with places.lock(home / "lock"):
-        if not found.is_dir():
-            may_build(name)
-            new = found.with_suffix(".new")
-            shutil.rmtree(new, ignore_errors=True)
-            make(places.made(new))
-            new.rename(found)
-            _prune(home)
-        os.utime(found)
+    found = place(name, inputs)
+    if not found.is_dir():
+        may_build(name)
+        home = found.parent
+        with places.lock(home / "lock"):
+            if not found.is_dir():
+                make(places.emptied(home / "new"))
+                _prune(home)
+                (home / "new").rename(found)
+    os.utime(found)
     return found
 
 
 def _prune(home: Path) -> None:
-    used = sorted((each for each in home.iterdir() if each.is_dir()), key=lambda each: -each.stat().st_mtime)
-    for older in used[KEPT:]:
-        shutil.rmtree(older, ignore_errors=True)
+    """Before one is added. A part that goes is renamed first, so none is there by halves."""
+    used = sorted((each for each in home.iterdir() if each.is_dir() and each.name not in {"new", "old"}), key=lambda each: -each.stat().st_mtime)
+    for older in used[KEPT - 1 :]:
+        older.rename(places.emptied(home / "old") / older.name)
+    shutil.rmtree(home / "old", ignore_errors=True)
 
 
 def may_build(what: str) -> None:

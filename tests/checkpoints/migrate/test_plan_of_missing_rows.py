@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.reader import Reading, SourceShard, StoredPosition
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import Shard, ShardList
+
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "60"))
 
 SPLIT_TWICE = (listed(A, closed=True), listed(B, A, closed=True), listed(C, A), listed(D, B), listed(E, B))
 MERGE = (listed(A, closed=True), listed(B, closed=True), listed(C, A, B))
@@ -121,7 +125,7 @@ def cleanable(shard: Shard, shards: dict[str, Shard], rows: dict[str, StoredPosi
     return rows.get(shard.id) == FINISHED and bool(children) and started and parents_gone
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * EXAMPLES)
 @given(history=histories())
 def test_whatever_kcl_deletes_by_its_rule_is_finished_and_what_it_has_not_read_is_never_taken_for_finished(
     history: tuple[list[Shard], dict[str, StoredPosition], set[str]],
@@ -147,7 +151,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Shard], dict[str, StoredPosition]]:
     return shards, {i: row for i, row in stored.items() if row and (row != FINISHED or next(s for s in shards if s.id == i).closed)}
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * EXAMPLES)
 @given(table=tables(), time=st.sampled_from([None, 5]))
 def test_no_shard_is_taken_for_finished_that_kcl_cannot_have_deleted(table: tuple[list[Shard], dict[str, StoredPosition]], time: int | None) -> None:
     """The shards that the plan ends without a word get their rows back, finished. KCL's cleaner must be able to delete them all, one by one."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from patience import PATIENCE
 
 from sluice_consumer.process.sigterm import set_on_term
 
@@ -26,7 +27,7 @@ def test_it_is_heard_while_the_main_thread_holds_the_events_lock() -> None:
     set_on_term(event, lambda: None)
     with event._cond:  # type: ignore[attr-defined]  # the lock that `set` takes
         os.kill(os.getpid(), signal.SIGTERM)
-    assert event.wait(10)
+    assert event.wait(PATIENCE)
 
 
 def test_several_of_them_say_it_once() -> None:
@@ -40,6 +41,6 @@ def test_several_of_them_say_it_once() -> None:
     set_on_term(event, say)
     for _ in range(50):
         os.kill(os.getpid(), signal.SIGTERM)
-    assert event.wait(10)
-    assert done.wait(10)
+    assert event.wait(PATIENCE)
+    assert done.wait(PATIENCE)
     assert said == [1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 import pytest
+from patience import PATIENCE
 
 from sluice_consumer.spark.warmup import WarmUp
 
@@ -44,7 +45,7 @@ class Spark:
         self.rehearsals += 1
         self.rehearsed.set()
         if self.planned is not None:
-            assert self.planned.wait(60)
+            assert self.planned.wait(PATIENCE)
         if not self.plans:
             raise RuntimeError("no plan")
 
@@ -188,7 +189,7 @@ def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypa
     monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
     spark.come("1")
     with warm_up.meanwhile():
-        assert spark.started.wait(10)
+        assert spark.started.wait(PATIENCE)
     spark.come("2")
     assert spark.said == [2]
 
@@ -198,7 +199,7 @@ def test_a_driver_that_waits_plans_before_executors_come_and_once(spark: Spark, 
     monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
     for _ in range(2):
         with warm_up.meanwhile():
-            assert spark.rehearsed.wait(10)
+            assert spark.rehearsed.wait(PATIENCE)
     assert (spark.rehearsals, spark.said) == (1, [])
 
 
@@ -218,8 +219,8 @@ def test_a_rehearsal_that_lasts_or_fails_holds_up_neither_the_driver_nor_warm_up
     spark.plans, spark.planned = plans, Event()
     spark.come("1")
     with warm_up.meanwhile():
-        assert spark.rehearsed.wait(10)
-        assert spark.started.wait(10)
+        assert spark.rehearsed.wait(PATIENCE)
+        assert spark.started.wait(PATIENCE)
     spark.planned.set()
     spark.end("1")
     warm_up.before_batch()

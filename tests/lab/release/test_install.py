@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,9 +36,8 @@ def kubeconfig() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def kubectl(kubeconfig: Path) -> Kubectl:
     """Kubectl, as that administrator."""
-    if (program := shutil.which("kubectl")) is None:
-        pytest.skip("kubectl is not on this machine")
-    return lambda *arguments: run(program, f"--kubeconfig={kubeconfig}", *arguments)
+    program = apiserver.kubectl(places.work())
+    return lambda *arguments: run(str(program), f"--kubeconfig={kubeconfig}", *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sluice_lab import places
+from sluice_lab.machine import apiserver
 from sluice_lab.release import archives, versions, wheels
 from sluice_lab.release.source import SourceTree
 
@@ -115,10 +116,10 @@ def test_sluice_says_its_version(environment: Path) -> None:
     assert said(str(environment / "sluice"), "--version", found=sysconfig.get_path("purelib")).stdout == f"{VERSION}\n"
 
 
+@pytest.mark.built
 def test_kubectl_finds_its_plugin(environment: Path) -> None:
     """The same program, by the name that kubectl looks for."""
-    if (kubectl := shutil.which("kubectl")) is None:
-        pytest.skip("kubectl is not on this machine")
+    kubectl = apiserver.kubectl(places.work())
     path = {"PATH": f"{environment}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": sysconfig.get_path("purelib")}
     answer = subprocess.run([kubectl, "sluice", "diagnose", "--help"], capture_output=True, text=True, check=False, env={**os.environ, **path})
     assert answer.stdout.startswith("Usage: kubectl sluice diagnose [OPTIONS]"), answer.stderr

@@ -7,6 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
+from patience import PATIENCE
 from simulated_cluster import BEGIN
 
 from sluice_operator.apply.event_writer import EventWriter
@@ -48,7 +49,7 @@ class Server(MemoryCluster):
         if body["kind"] == "Event":
             number = int(name.rpartition(".")[2])
             self.begun[number].set()
-            assert self.gates[number].wait(10)
+            assert self.gates[number].wait(PATIENCE)
         if name in self.fails:
             raise self.fails[name]
         self.written.append(name)
@@ -68,7 +69,7 @@ def test_a_pod_does_not_wait_for_events(server: Server) -> None:
     recorder = EventWriter(server)
     for number in range(3):
         recorder.create(event(number))
-    assert server.begun[0].wait(10)
+    assert server.begun[0].wait(PATIENCE)
     recorder.create(POD)
     assert server.written == ["orders-driver-1"]
     server.let(0, 1, 2, 3)
@@ -96,7 +97,7 @@ def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogC
         recorder.create(event(number))
     assert "event Reason2 not written: 2 others wait" in caplog.text
     server.let(0)
-    assert server.begun[1].wait(10)
+    assert server.begun[1].wait(PATIENCE)
     recorder.create(event(3))
     server.let(1, 3)
     asyncio.run(recorder.stop())
@@ -108,7 +109,7 @@ def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setattr("sluice_operator.apply.event_writer.LAST_WORDS", 0.0)
     recorder = EventWriter(server)
     recorder.create(event(0))
-    assert server.begun[0].wait(10)
+    assert server.begun[0].wait(PATIENCE)
     recorder.create(event(1))
 
     async def end() -> None:

@@ -11,6 +11,7 @@ from election_mutants import MUTANTS, Json
 from election_world import TERMS, WHERE, Process, Town, rough_hours
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
@@ -203,7 +204,7 @@ class Silent:
         """Hangs once it is told to."""
         if not self.answers.is_set():
             self.asked.set()
-        self.answers.wait(10)
+        self.answers.wait(3 * PATIENCE)
         return self.memory.get(*name)
 
 
@@ -217,7 +218,7 @@ def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> t
 
     election = Election(Candidate(server, LeaseRef(*WHERE[1:], identity="real"), terms), elected.set, leave)
     election.start()
-    assert elected.wait(5)
+    assert elected.wait(PATIENCE)
     assert town.lease()["holderIdentity"] == "real"
     return election, gone
 
@@ -227,7 +228,7 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
     server, left = Silent(town.memory), list[str]()
     _, gone = elect(town, server, ElectionTimings(duration=3, deadline=0.6, retry=0.05), left)
     server.answers.clear()
-    assert gone.wait(2)
+    assert gone.wait(PATIENCE)
     assert "not renewed" in left[0]
     server.answers.set()
 

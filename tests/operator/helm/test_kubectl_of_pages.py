@@ -6,8 +6,8 @@ Nothing else is there, and no operator: nothing starts, and what is changed is w
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from page_blocks import ROOT
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver
+from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 
 pytestmark = pytest.mark.built
@@ -36,8 +37,6 @@ WAITS = "kubectl wait --for=condition="  # for what only a working operator make
 @pytest.fixture(scope="module")
 def kubeconfig() -> Iterator[Path]:
     """An administrator's, of a server that has the CRD."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not on this machine")
     with apiserver.running(places.work(), ("admin",)) as server:
         install(Admin(server).call)
         yield server.kubeconfig("admin")
@@ -46,7 +45,8 @@ def kubeconfig() -> Iterator[Path]:
 @pytest.fixture
 def typed(kubeconfig: Path, tmp_path: Path) -> Typed:
     """Runs commands in a folder of their own; returns what they printed."""
-    return lambda commands: run("bash", "-euc", commands, cwd=tmp_path, env={"KUBECONFIG": str(kubeconfig)})
+    path = f"{apiserver.kubectl(places.work()).parent}{os.pathsep}{os.environ['PATH']}"
+    return lambda commands: run("bash", "-euc", commands, cwd=tmp_path, env={"KUBECONFIG": str(kubeconfig), "PATH": path})
 
 
 def merged(body: Json, part: Json) -> Json:
@@ -88,8 +88,7 @@ def test_a_field_that_is_mistyped_would_be_refused(typed: Typed, tmp_path: Path)
 
 def test_argo_cds_configmap_gets_the_health_check_and_keeps_what_it_has(typed: Typed, tmp_path: Path) -> None:
     """docs/gitops.md, "Health", beside the chart's own ConfigMap."""
-    if shutil.which("jq") is None:
-        pytest.skip("jq is not on this machine")
+    required("jq", "jq (Debian: apt-get install jq)")
     (ours,) = of("ConfigMap", rendered("--show-only=templates/argocd.yaml", argocd={"customizations": True}))
     (tmp_path / "ours.yaml").write_text(yaml.safe_dump(ours))
     typed(f"kubectl create namespace {NAMESPACE} && kubectl -n {NAMESPACE} apply -f ours.yaml")

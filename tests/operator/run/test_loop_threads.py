@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from loop_cases import sink
+from patience import PATIENCE
 from simulated_cluster import KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
@@ -30,7 +31,6 @@ Json = dict[str, Any]
 ROUNDS = 60
 CALL, EVENT, PERSON = 0.004, 0.002, 0.01  # seconds at most: either way of a call, until an event is shown, between two deeds of the user
 MADE_AGAIN = 0.03  # seconds at most: the loop of the last one ends meanwhile
-PATIENCE = 20.0  # seconds; live reads are five minutes apart
 NEVER = threading.Event()  # waiting on it lets other threads work
 
 

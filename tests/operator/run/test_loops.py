@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 import pytest
+from patience import PATIENCE
 from simulated_cluster import KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
@@ -56,7 +57,7 @@ def test_a_resource_that_is_made_again_during_the_last_pass_has_a_loop(monkeypat
             if len(outcomes) == 2:
                 rung = threading.Event()
                 here.call_soon_threadsafe(lambda: (loops.wake(KEY), rung.set()))
-                assert rung.wait(5)
+                assert rung.wait(PATIENCE)
             return outcomes.pop()
 
         monkeypatch.setattr(loops_module, "reconcile", reconcile)
@@ -209,7 +210,7 @@ def test_a_loop_that_is_ended_in_the_moment_in_which_it_is_woken_ends(steps: int
         loops.wake(KEY)
         for _ in range(steps):
             await asyncio.sleep(0)
-        await asyncio.wait([ending := asyncio.create_task(loops.stop())], timeout=2)
+        await asyncio.wait([ending := asyncio.create_task(loops.stop())], timeout=PATIENCE)
         assert ending.done()
 
     asyncio.run(scene())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from metered import Metered, experienced
+from patience import PATIENCE
 from prometheus_client import generate_latest
 from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, ready
 
@@ -199,7 +200,7 @@ def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> N
     world.context.cache.see("KinesisConsumer", {**body, "metadata": {**body["metadata"], "resourceVersion": "x"}}, world.now)
     lag = world.value("sluice_consumer_lag_seconds", namespace=KEY.namespace, name=KEY.name)
     assert lag is not None
-    assert 305 <= lag < 320
+    assert 305 <= lag < 305 + PATIENCE
 
 
 def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Metered) -> None:
@@ -213,7 +214,7 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: M
     assert world.value("sluice_consumer_busy_ratio", **where) == 0.25
     assert world.value("sluice_consumer_open_shards", **where) == 9
     assert world.value("sluice_consumer_dead_letters", **where) == 3
-    assert 40 <= (world.value("sluice_consumer_report_age_seconds", **where) or 0) < 60
+    assert 40 <= (world.value("sluice_consumer_report_age_seconds", **where) or 0) < 40 + PATIENCE
 
 
 def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Metered) -> None:
