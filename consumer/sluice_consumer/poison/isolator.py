@@ -112,7 +112,8 @@ class Isolator:
     def passed(self, committed: Committed) -> None:
         """A batch that `process` returned from was committed."""
         failing = self.search.active or self.search.tries
-        self.search = self.search.passed(_content(committed.rows))
+        coming = any(row.iterator is not None for row in committed.rows)
+        self.search = self.search.passed(_content(committed.rows), coming=coming)
         if failing and not self.search.active:
             self._ports.state(None)
             self._ports.lasting(None)

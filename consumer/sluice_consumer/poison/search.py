@@ -211,12 +211,19 @@ class Search:
         asked = first[self.controls % len(first)]
         return replace(self, control=asked, controls=self.controls + 1), Shorten({}, _pause(self.tries))
 
-    def passed(self, content: Content) -> Search:
-        """`process` returned from a batch with this content, and it was committed."""
+    def passed(self, content: Content, *, coming: bool = False) -> Search:
+        """`process` returned from a batch with this content, and it was committed.
+
+        Args:
+            content: see `failed`; here it may be empty.
+            coming: a shard of the batch brought nothing yet, and is not at its tip.
+        """
         proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
             busy = self.busy if content else self.busy - {self.control}
             return replace(self, control=None, counts={}, evidence=proof, busy=busy)
+        if coming and not content:
+            return self
         if proof.error in self.counts:  # it fails by this error, and passes
             proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}

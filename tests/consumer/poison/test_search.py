@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -277,10 +278,20 @@ def test_errors_that_do_not_all_say_that_a_value_is_wrong_prove_nothing_together
     assert (search.evidence.failures, search.evidence.alone, search.evidence.since) == (1, 1, 50.0)
 
 
-def test_errors_of_data_count_together_only_while_a_record_is_alone() -> None:
-    """Those of a batch of many may be of two records."""
-    search, _ = after(BAD, BAD, replace(BAD, error="third"), content={"a": 9})
-    assert search.evidence.failures == 1
+@pytest.mark.parametrize(("before", "now", "failures"), [(True, True, 2), (True, False, 1), (False, True, 1), (False, False, 1)])
+def test_errors_of_data_count_together_only_while_a_record_is_alone(*, before: bool, now: bool, failures: int) -> None:
+    """Those of a batch of many may be of two records; a record of an aggregate comes with the others again."""
+    assert Evidence().and_of(BAD, alone=before).and_of(replace(BAD, error="third"), alone=now).failures == failures
+
+
+@pytest.mark.parametrize(("kind", "times"), [(DATA, 2), (UNKNOWN, 2), (HANG, 3), (CRASH, 5)])
+def test_a_record_fails_alone_so_often_at_least_however_long_each_try_takes(kind: str, times: int) -> None:
+    """The table of the page, with one attempt."""
+    search, tries, step = Search(1), 0, cast("Step", Retry(0))
+    while not isinstance(step, Exclude):
+        tries += 1
+        search, step = search.failed(ONE, BatchFailure("no", transient=False, at=tries * 86_400.0, kind=kind))
+    assert tries == times
 
 
 def test_a_record_that_passes_in_the_end_ends_the_search() -> None:
@@ -289,10 +300,11 @@ def test_a_record_that_passes_in_the_end_ends_the_search() -> None:
     assert search.passed(ONE) == Search(3)
 
 
-def test_a_suspect_that_is_gone_ends_the_search() -> None:
-    """Retention took it, or the shard cannot be read now: the others do not wait for it."""
+@pytest.mark.parametrize("coming", [False, True])
+def test_a_suspect_that_is_gone_ends_the_search_and_one_that_is_on_its_way_does_not(*, coming: bool) -> None:
+    """Retention took it; or its shard is sparse."""
     search, _ = after(BAD, BAD, BAD, content={"a": 9})
-    assert search.passed({}) == Search(3)
+    assert search.passed({}, coming=coming) == (search if coming else Search(3))
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 5000), min_size=1), st.data())

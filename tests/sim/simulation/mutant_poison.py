@@ -43,6 +43,17 @@ def rest_is_forgotten(patch: Patch) -> None:
 
 
 @mutant(
+    "an empty range on its way ends a search",
+    "Poison: its shard is asked again",
+    stories="a_poisonous_record_in_a_sparse_shard",
+)
+def nothing_is_coming(patch: Patch) -> None:
+    """The suspect is still there, and fails again in the next batch of all shards."""
+    real = search.Search.passed
+    patch.setattr(search.Search, "passed", lambda self, content, **_: real(self, content))
+
+
+@mutant(
     "a batch is shortened though the sink has it",
     "Poison: a `process` that raises has stored nothing",
     stories="a_commit_that_fails_in_a_world_that_isolates",

@@ -11,6 +11,8 @@ from simulation.ports import LOST, UNAVAILABLE
 from simulation.story import begin, beside, go, inherit, reach, story
 from simulation.world import World
 
+from sluice_consumer.shards.reader import FOLLOWED
+
 ISOLATES = Habits(limit=8, isolates=True)
 
 
@@ -27,6 +29,14 @@ def poisoned(records: int = 4, poison: int = 2, shards: int = 2, habits: Habits 
 def a_poisonous_record_among_good_ones() -> World:
     """It is found, and all others are delivered in order."""
     world = poisoned()
+    world.work(begin(world), 12)
+    return world
+
+
+@story
+def a_poisonous_record_in_a_sparse_shard() -> World:
+    """What is let go of it is found again after more empty replies than a range follows."""
+    world = poisoned(habits=replace(ISOLATES, sparse=FOLLOWED + 1))
     world.work(begin(world), 12)
     return world
 
