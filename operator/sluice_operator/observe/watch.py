@@ -1,4 +1,4 @@
-"""Watches of KinesisConsumers, pods and Jobs: list, watch, resume at the last version, list again after 410.
+"""Watches of KinesisConsumers, pods and Jobs: list, watch, resume at the last version, list again where the server refuses that.
 
 An error ends no watch, and no other watch. A namespace that may not be read is tried again: its rights may come back. An object that cannot be read
 hides no other one. The watch of kopf would end the process, and its queue and task for each object would cost two thirds of an event's CPU.
@@ -19,7 +19,7 @@ import aiohttp
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, POOL_KIND
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
-from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
+from sluice_operator.observe.watch_state import Lines, WatchExpired, WatchState
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
 
@@ -99,14 +99,14 @@ class Watch:
                     await self._list()
                 await self._follow(self._state.version)
                 why = "the server ends the watch"
-            except WatchExpired:
-                self._state.version, why = None, "410: the server keeps no changes since the last list"
+            except WatchExpired as error:
+                self._state.version, why = None, str(error)
             except WatchRefused as error:
-                why = str(error)
+                self._state.version, why = None, str(error)
                 if error.status in NOT_OURS:
                     self.listed.set()  # its rights may never come, and others wait
                     why = f"{why}. To have them, {TODO[error.status]}"
-            except (WatchBroken, aiohttp.ClientError, OSError) as error:
+            except (aiohttp.ClientError, OSError) as error:
                 why = str(error) or type(error).__name__
             except Exception as error:  # noqa: BLE001 - whatever it is, the watch continues
                 trace, why = error, repr(error)
@@ -254,7 +254,5 @@ async def _pause(reply: aiohttp.ClientResponse) -> None:
 
 
 async def _checked(reply: aiohttp.ClientResponse) -> None:
-    if reply.status == GONE:
-        raise WatchExpired
     if not reply.ok:
         raise WatchRefused(reply.status, (await reply.text())[:300])

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 LOG = logging.getLogger("sluice")
-GONE = 410
 LONGEST = 4 * 2**20  # bytes of a line: no API server stores an object of half that size
 
 
@@ -31,11 +30,7 @@ class WatchEvent(NamedTuple):
 
 
 class WatchExpired(Exception):
-    """410: the server no longer keeps the changes since this version. List again."""
-
-
-class WatchBroken(Exception):
-    """The server ended the watch with another error. Continue from the last version."""
+    """The server does not continue from this version, for whatever reason: it has forgotten it, or has not come so far. List again."""
 
 
 class KnownObject(NamedTuple):
@@ -81,14 +76,13 @@ class WatchState:
         """The event of one line of the watch; None for a bookmark.
 
         Raises:
-            WatchExpired: list again.
-            WatchBroken: the server reports any other error.
+            WatchExpired: the server reports an error.
             ValueError: the line is not an event.
         """
         event = oversize.event(line)
         what, body = text(event, "type"), part(event, "object")
         if what == "ERROR":
-            raise (WatchExpired if body.get("code") == GONE else WatchBroken)(text(body, "message"))
+            raise WatchExpired(text(body, "message"))
         self.version = named(body, "resourceVersion")
         return None if what == "BOOKMARK" else self._shown(WatchEvent(body, gone=what == "DELETED"))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sluice_operator.state.view import View
 
-SOURCE_ACTIVE = 75
+SOURCE_ACTIVE, REFUSALS = 75, {2, 65}  # the source is in use; wrong usage, and what needs attention
 STOPPING = "MigrationStopping"
 JUDGED = {MigrationState.COMPLETE, MigrationState.FAILED, MigrationState.SOURCE_ACTIVE}
 
@@ -57,12 +57,13 @@ def _ended(view: View, migration: MigrationStatus, seen: JobView) -> MigrationSt
 
 
 def _outcome(seen: JobView) -> MigrationState:
-    """The outcome of a Job that ended. If its pod was taken away it is LOST, not FAILED."""
+    """The outcome of a Job that ended. Without an answer in time (1), killed, or its pod taken away, it is LOST: whatever was written is safe."""
+    code = seen.end.code if seen.end else None
     if seen.done:
         return MigrationState.COMPLETE
-    if seen.end is None or seen.taken_away:
-        return MigrationState.LOST
-    return MigrationState.SOURCE_ACTIVE if seen.end.code == SOURCE_ACTIVE else MigrationState.FAILED
+    if code in REFUSALS:
+        return MigrationState.FAILED
+    return MigrationState.SOURCE_ACTIVE if code == SOURCE_ACTIVE else MigrationState.LOST
 
 
 def migrate(view: View) -> Step | None:

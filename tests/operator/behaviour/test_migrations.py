@@ -80,7 +80,7 @@ def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_fo
 def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
     """A new image is a reason, a new batch size is none."""
     world = SimulatedCluster()
-    world.habits.job_exits = [1]
+    world.habits.job_exits = [65]
     world.apply(MIGRATING)
     assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
@@ -121,6 +121,17 @@ def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
     world.delete_pod(world.pods("migration")[0]["metadata"]["name"])
     assert world.run(60, until=lambda: ready(world))
     assert "MigrationLost" in world.reasons()
+    assert "MigrationFailed" not in world.reasons()
+
+
+@pytest.mark.parametrize("code", [1, 137, 143])
+def test_a_migration_that_got_no_answer_or_was_killed_is_tried_again(code: int) -> None:
+    """A service that is silent for two minutes, no memory, a node that is drained: nobody has to come for that."""
+    world = SimulatedCluster()
+    world.habits.job_exits = [code] * 3
+    world.apply(MIGRATING)
+    assert world.run(300, until=lambda: ready(world))
+    assert world.status["migration"]["tries"] == 4
     assert "MigrationFailed" not in world.reasons()
 
 

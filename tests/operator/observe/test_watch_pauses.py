@@ -16,6 +16,7 @@ from sluice_operator.observe.watch import Watch, WatchServer
 BOOKMARK = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}\n'
 ERROR = b'{"type":"ERROR","object":{"code":500,"message":"overloaded"}}\n'
 EXPIRED = b'{"type":"ERROR","object":{"code":410,"message":"too old"}}\n'
+AHEAD = b'{"type":"ERROR","object":{"code":504,"message":"Timeout: Too large resource version: 1000, current: 905"}}\n'  # after etcd was restored
 PAUSES = (7.0, 8.0, 9.0)
 
 
@@ -50,11 +51,12 @@ class FakeServer:
     """Lists nothing, and ends every watch as it is told to. It ends the scene at the fifth pause or the twentieth watch."""
 
     def __init__(self, pieces: Sequence[bytes | float]) -> None:
-        self.now, self.watches, self.slept, self._pieces = 0.0, 0, list[float](), pieces
+        self.now, self.watches, self.lists, self.slept, self._pieces = 0.0, 0, 0, list[float](), pieces
 
     def get(self, _path: str, query: dict[str, Any], _silent: float) -> Reply:
         """A request."""
         if "watch" not in query:
+            self.lists += 1
             return Reply(self, [json.dumps({"metadata": {"resourceVersion": "5"}, "items": []}).encode()])
         self.watches += 1
         if self.watches == 20:
@@ -94,6 +96,12 @@ def test_a_watch_that_ends_soon_is_not_begun_again_at_once(
     assert server.slept == [7.0, 8.0, 9.0, 9.0, 9.0]
     assert server.watches == 5
     assert caplog.text.count("Pods in namespace shop are not watched: ") == 1
+
+
+@pytest.mark.parametrize(("pieces", "lists"), [([], 1), ([BOOKMARK], 1), ([BOOKMARK, ERROR], 5), ([EXPIRED], 5), ([AHEAD], 5)])
+def test_a_version_that_the_server_refuses_is_not_asked_for_again(pieces: list[bytes | float], lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason. Where the connection ends, it is."""
+    assert played(pieces, monkeypatch).lists == lists
 
 
 @pytest.mark.parametrize("end", [[], [ERROR], [EXPIRED]], ids=["end", "error", "410"])

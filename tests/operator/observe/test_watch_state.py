@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_operator.observe.parse import CONSUMER
-from sluice_operator.observe.watch_state import Lines, WatchBroken, WatchEvent, WatchExpired, WatchState
+from sluice_operator.observe.watch_state import Lines, WatchEvent, WatchState
 
 Json = dict[str, Any]
 
@@ -83,14 +83,6 @@ def test_changes_go_on_after_the_last_one_that_was_shown(state: WatchState) -> N
     assert state.line(line("DELETED", pod("x", 16))) == WatchEvent(pod("x", 16), gone=True)
     state.begin()
     assert state.version is None
-
-
-@pytest.mark.parametrize(("code", "error"), [(410, WatchExpired), (500, WatchBroken)])
-def test_errors_are_named_by_what_follows(state: WatchState, code: int, error: type[Exception]) -> None:
-    """List again; or go on where it stopped."""
-    with pytest.raises(error, match="why"):
-        state.line(line("ERROR", {"code": code, "message": "why"}))
-    assert state.version == "10"
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda one: b"\n" not in one)), st.lists(st.integers(0, 200)))
