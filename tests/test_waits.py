@@ -28,7 +28,6 @@ COMPUTES = {
     "sluice_consumer.kinesis.cbor_vectorized:walk",
     "sluice_consumer.kinesis.pacing:_read",
     "sluice_consumer.shards.reader:_up_to",
-    "sluice_operator.observe.tables:starts",
 }
 """Loops over what is at hand: they ask nobody, and end with it."""
 ROW = re.compile(r"^\| `(?P<wait>sluice_\w+[\w.]*:\w+)`", re.MULTILINE)

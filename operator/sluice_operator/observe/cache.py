@@ -5,6 +5,8 @@ show. They are when a report last changed, when a deletion was seen first, both 
 
 A call takes time. What the watches show during it replaces what its answer says: they show each change once, and the last one last.
 Otherwise a pod whose deletion was shown during a read would stay in the cache, and a spec that was edited during it would be forgotten.
+
+Watches are fed on the event loop, live reads run on worker threads. What strangers wrote is parsed before the lock is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.kept import packed, unpacked
-from sluice_operator.observe.tables import Named, Tables, starts
 from sluice_operator.state.objects import Pod
 from sluice_operator.state.seats import Members
 from sluice_operator.state.status import Phase
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.cluster.port import Json
-    from sluice_operator.resource.policy import Policy
     from sluice_operator.state.objects import Job, Observed
     from sluice_operator.state.status import Exit
 
@@ -79,15 +79,34 @@ class LastReport:
     exit: Exit | None = None
 
 
+class StoredResource(NamedTuple):
+    """A resource as it is kept; its outline (`kept.outline`), for what is looked at often; and the drivers that its status names."""
+
+    kept: Json | bytes | None = None
+    outline: Json | None = None
+    named: tuple[str | None, ...] = ()
+
+    @staticmethod
+    def of(body: Json) -> StoredResource:
+        """The form of a resource."""
+        driver = part(body, "status", "driver")
+        named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"), text(part(body, "status", "standby"), "pod"))
+        return StoredResource(*packed(body), named)
+
+    @property
+    def body(self) -> Json | None:
+        """The resource; None if there is none."""
+        return None if self.kept is None else unpacked(self.kept)
+
+
+NOTHING = StoredResource()
+
+
 @dataclass(slots=True)
 class CacheEntry:
     """Everything seen of one resource."""
 
-    kept: Json | bytes | None = None
-    outline: Json | None = None
-    """Of the resource (`kept.outline`): what is looked at often, without reading the resource."""
-    named: tuple[str | None, ...] = ()
-    """The drivers that the status names; what others report is of no use."""
+    stored: StoredResource = NOTHING
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     reports: dict[str, LastReport] = field(default_factory=dict)
@@ -96,20 +115,9 @@ class CacheEntry:
     """What watches showed since a live read began, and whether it was deleted; None while there is no live read."""
 
     @property
-    def body(self) -> Json | None:
-        """The resource; None if there is none."""
-        return None if self.kept is None else unpacked(self.kept)
-
-    @body.setter
-    def body(self, body: Json | None) -> None:
-        self.kept, self.outline = (None, None) if body is None else packed(body)
-        driver = part(body, "status", "driver")
-        self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"), text(part(body, "status", "standby"), "pod"))
-
-    def replace(self, before: str | None, body: Json | None) -> None:
-        """The body becomes what an answer says, if it still has the version that it had before the call. One that is gone stays gone."""
-        if self.outline is not None and version_of(self.outline) == before:
-            self.body = body
+    def outline(self) -> Json | None:
+        """Of the resource; None if there is none."""
+        return self.stored.outline
 
 
 class Cache:
@@ -118,8 +126,8 @@ class Cache:
     def __init__(self, kind: str = CONSUMER_KIND) -> None:
         self.kind = kind
         self._entries: dict[ResourceKey, CacheEntry] = {}
-        self._tables = Tables()
-        self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
+        self._members: dict[ResourceKey, set[ResourceKey]] = {}
+        self._lock = threading.RLock()
 
     def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> CacheChange | None:
         """Take in one event. The change of the resource that it is about; None if it is about no resource.
@@ -132,36 +140,48 @@ class Cache:
         if not name:
             return None
         key = ResourceKey(named(raw, "namespace"), name)
-        with self._lock:
-            return CacheChange(key, self._take_in(key, kind, raw, now, gone=gone))
-
-    def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
-        entry = self._entries.setdefault(key, CacheEntry())
         if kind == self.kind:
+            return CacheChange(key, self._resource(key, raw, gone=gone))
+        return CacheChange(key, self._item(key, _pod(raw) if kind == "Pod" else parse.job(raw), (raw, now), gone=gone))
+
+    def _resource(self, key: ResourceKey, raw: Json, *, gone: bool) -> bool:
+        uid, stored = named(raw, "uid"), NOTHING if gone else StoredResource.of(raw)
+        with self._lock:
+            entry = self._entries.setdefault(key, CacheEntry())
             matters = gone or version_of(entry.outline) != version_of(raw)
-            uid = named(raw, "uid")
-            another = entry.outline is not None and entry.outline["metadata"]["uid"] != uid
-            present = raw if not gone else entry.body if another else None  # a new resource of the same name stays
-            entry.body = present
-            self._note(key, present)
-        else:
-            item = _pod(entry, raw, now) if kind == "Pod" else parse.job(raw)
+            if not gone or entry.outline is None or entry.outline["metadata"]["uid"] == uid:  # a new resource of the same name stays
+                self._store(key, entry, stored)
+            self._drop_if_empty(key, entry)
+            return matters
+
+    def _item(self, key: ResourceKey, item: Pod | Job, seen: tuple[Json, datetime], *, gone: bool) -> bool:
+        with self._lock:
+            entry = self._entries.setdefault(key, CacheEntry())
+            item = _stamped(entry, item, *seen) if isinstance(item, Pod) else item
             if entry.newer is not None:
                 entry.newer.append((item, gone))
             shown = _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
-            matters = gone or shown is None or _without_figures(shown) != _without_figures(item)
-        if gone and entry.kept is None and not entry.pods and not entry.jobs and entry.newer is None:
-            del self._entries[key]
-        return matters
+            self._drop_if_empty(key, entry)
+            return gone or shown is None or _without_figures(shown) != _without_figures(item)
 
-    def _note(self, key: ResourceKey, body: Json | None) -> None:
-        if self.kind == CONSUMER_KIND:
-            self._tables.note(key, body)
+    def _drop_if_empty(self, key: ResourceKey, entry: CacheEntry) -> None:
+        if entry.stored is NOTHING and not entry.pods and not entry.jobs and entry.newer is None:
+            del self._entries[key]
+
+    def _store(self, key: ResourceKey, entry: CacheEntry, stored: StoredResource) -> None:
+        for outline in (entry.outline, stored.outline):
+            if outline is not None and outline["pool"] is not None:
+                pool = ResourceKey(key.namespace, outline["pool"])
+                members = self._members.setdefault(pool, set())
+                (members.add if outline is stored.outline else members.discard)(key)
+                if not members:
+                    del self._members[pool]
+        entry.stored = stored
 
     def members(self, pool: ResourceKey) -> list[ResourceKey]:
         """The consumers that name this pool."""
         with self._lock:
-            return list(self._outlines(pool))
+            return list(self._members.get(pool, ()))
 
     def member(self, key: ResourceKey) -> PoolMember | None:
         """What the pool that a consumer names has to know of it; None: it names none."""
@@ -172,38 +192,19 @@ class Cache:
     def count(self, pool: ResourceKey) -> Members:
         """How many consumers name this pool, shall run, and are ready."""
         with self._lock:
-            members = [member for outline in self._outlines(pool).values() if (member := _member(outline))]
+            members = [member for key in self._members.get(pool, ()) if (member := self.member(key))]
         return Members(len(members), sum(member.wants for member in members), sum(member.ready for member in members))
-
-    def _outlines(self, pool: ResourceKey) -> dict[ResourceKey, Json]:
-        there = ((key, entry.outline) for key, entry in self._entries.items() if key.namespace == pool.namespace)
-        return {key: outline for key, outline in there if outline is not None and outline["pool"] == pool.name}
 
     def in_namespace(self, namespace: str) -> list[Json]:
         """The outlines of all resources of a namespace."""
         with self._lock:
             return [entry.outline for key, entry in self._entries.items() if key.namespace == namespace and entry.outline is not None]
 
-    def holder(self, key: ResourceKey, body: Json, policy: Policy) -> ResourceKey | None:
-        """The other resource that has the checkpoint table which this one names (`tables`)."""
-        with self._lock:
-            return self._tables.holder(key, body, lambda one: starts(body if one == key else self._entries[one].body or {}, policy))
-
-    def named(self, key: ResourceKey) -> Named | None:
-        """What the resource says of checkpoint tables."""
-        with self._lock:
-            return self._tables.named(key)
-
-    def sharing(self, key: ResourceKey) -> set[ResourceKey]:
-        """The other resources that name a checkpoint table of this one."""
-        with self._lock:
-            return self._tables.sharing(key)
-
     def body(self, key: ResourceKey) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
         with self._lock:
-            entry = self._entries.get(key)
-            return entry.body if entry else None
+            stored = self._entries.get(key, CacheEntry()).stored
+        return stored.body
 
     def is_cut(self, key: ResourceKey) -> bool:
         """Whether the resource is so large that its spec was not read: each call about it costs the API server a hundred times a usual one."""
@@ -247,10 +248,10 @@ class Cache:
 
     def live(self, key: ResourceKey, pods: Iterable[Json], jobs: Iterable[Json], now: datetime) -> Observed:
         """Pods and Jobs of a live read. The cache keeps them, with what the watches have shown since the read began."""
+        read, known = [(_pod(raw), raw) for raw in pods], {job.name: job for job in map(parse.job, jobs)}
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
-            entry.pods = {pod.name: pod for pod in [_pod(entry, raw, now) for raw in pods]}
-            entry.jobs = {job.name: job for job in map(parse.job, jobs)}
+            entry.pods, entry.jobs = {pod.name: _stamped(entry, pod, raw, now) for pod, raw in read}, known
             found = self._of(entry)
             shown, entry.newer = entry.newer or [], None
             for item, gone in shown:
@@ -259,32 +260,31 @@ class Cache:
 
     def answered(self, body: Json, before: str | None) -> None:
         """The resource, as the answer to a call of ours has it. It replaces only the version that was in the cache before the call."""
-        meta = body["metadata"]
+        self._replace(ResourceKey(body["metadata"]["namespace"], body["metadata"]["name"]), before, StoredResource.of(body))
+
+    def _replace(self, key: ResourceKey, before: str | None, stored: StoredResource) -> None:
+        """If it still has the version that it had before the call. One that is gone stays gone."""
         with self._lock:
-            key = ResourceKey(meta["namespace"], meta["name"])
-            entry = self._entries.get(key, CacheEntry())
-            entry.replace(before, body)
-            if entry.body is not None:
-                self._note(key, entry.body)
+            entry = self._entries.get(key)
+            if entry is not None and entry.outline is not None and version_of(entry.outline) == before:
+                self._store(key, entry, stored)
 
     def lost(self, key: ResourceKey, before: str | None) -> None:
         """A live read found no such resource, or one of another operator. Only the version that was in the cache before the read goes."""
         with self._lock:
-            entry = self._entries.setdefault(key, CacheEntry())
-            entry.newer = None
-            entry.replace(before, None)
-            self._note(key, entry.body)
+            self._entries.setdefault(key, CacheEntry()).newer = None
+            self._replace(key, before, NOTHING)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the resource, its pods and its Jobs."""
         with self._lock:
-            self._entries.pop(key, None)
-            self._note(key, None)
+            if entry := self._entries.pop(key, None):
+                self._store(key, entry, NOTHING)
 
     def forget_deleted(self, key: ResourceKey) -> None:
         """Drop what is left of a resource that is gone. A new resource of the same name stays."""
         with self._lock:
-            if self._entries.get(key, CacheEntry()).kept is None:
+            if self._entries.get(key, CacheEntry()).stored is NOTHING:
                 self._entries.pop(key, None)
 
     @staticmethod
@@ -330,11 +330,10 @@ def _without_figures(item: Pod | Job) -> Pod | Job:
     return replace(item, reported_at=None, report=item.report.without_figures if item.report else None)
 
 
-def _pod(entry: CacheEntry, raw: Json, now: datetime) -> Pod:
+def _pod(raw: Json) -> Pod:
     pod = parse.pod(raw)
-    if pod.role == POOL_ROLE and pod.owner_kind == POOL_KIND and parse.pool(raw):  # in the cache of pools it is the driver
-        pod = replace(pod, role="driver")
-    return _stamped(entry, ending_here(entry.pods.get(pod.name), pod, raw, now), now)
+    in_pools = pod.role == POOL_ROLE and pod.owner_kind == POOL_KIND and parse.pool(raw)  # in the cache of pools it is the driver
+    return replace(pod, role="driver") if in_pools else pod
 
 
 def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
@@ -351,8 +350,9 @@ def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
     return replace(pod, gone_by=now + timedelta(seconds=min(grace, MOST_SECONDS)))
 
 
-def _stamped(entry: CacheEntry, pod: Pod, now: datetime) -> Pod:
+def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime) -> Pod:
     """The pod with the time at which the number of its report was seen first. Its exit is kept."""
+    pod = ending_here(entry.pods.get(pod.name), pod, raw, now)
     if pod.role != "driver":
         return replace(pod, report=None)
     report = entry.reports.setdefault(pod.uid, LastReport())
@@ -361,4 +361,4 @@ def _stamped(entry: CacheEntry, pod: Pod, now: datetime) -> Pod:
     report.exit = report.exit or pod.exit
     if pod.report and pod.report.number != report.number:
         report.number, report.at = pod.report.number, now
-    return replace(pod, reported_at=report.at, report=pod.report if pod.name in entry.named else None)
+    return replace(pod, reported_at=report.at, report=pod.report if pod.name in entry.stored.named else None)

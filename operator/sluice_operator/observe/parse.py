@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -44,12 +44,7 @@ HELD = 75
 INTERRUPTED = "Interrupted"  # a drain of a driver that has `spec.until`, before it got there
 EXITS = {0: "Completed", 65: "Refused", HELD: "Held", 76: "Fenced"}
 TENANTS = Policy()
-TAKEN = (
-    "spec.checkpoints.table: belongs to {}; a table has only one consumer."
-    " If spec.stream was edited, edit it back; else delete one of the two, or make this one again with another table"
-)
 SCALE = {"suspend", "replicas", "autoscale"}  # fields that change how much of a consumer runs, and nothing of what it does
-ELSEWHERE = "a KinesisConsumer in another namespace"
 MEMBERS = 256  # that an exit message names
 MORE = "…"  # after them, if some have no room
 FINALIZERS = 16  # that are kept of a pod, to be named
@@ -87,14 +82,7 @@ def resource(raw: Json, kind: str = CONSUMER_KIND) -> Resource:
     )
 
 
-class Bounds(NamedTuple):
-    """What a spec is held against: what the operator allows, and `holder`, the namespace and name of the resource that has its table."""
-
-    policy: Policy = TENANTS
-    holder: tuple[str, str] | None = None
-
-
-def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()) -> View:  # noqa: B008 - a frozen value
+def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS) -> View:
     """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one.
 
     Raises:
@@ -102,35 +90,10 @@ def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()
     """
     about = resource(raw)
     status = status_of(raw, about)
-    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
-    if around.holder is not None and wanted is not None and not problem:
-        last = _last_good(wanted.raw, status, about.namespace, around.policy) if status.driver.attempt > 0 else None
-        wanted, problem = _without_table(wanted, last), TAKEN.format(_shown(around.holder, about))
-    former, stopped = _former(wanted, status, about.namespace, around.policy), rests(part(raw, "spec"))
+    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, policy)
+    former, stopped = _former(wanted, status, about.namespace, policy), rests(part(raw, "spec"))
     seen = own(about, status, observed)
     return View(resource=about, asked=wanted, former=former, problem=problem, rests=stopped, status=status, observed=seen, now=now)
-
-
-def _shown(holder: tuple[str, str], about: Resource) -> str:
-    """Names of another namespace are none of this one's business."""
-    return f"KinesisConsumer {'/'.join(holder)}" if holder[0] == about.namespace else ELSEWHERE
-
-
-def _without_table(wanted: DesiredSpec, last: DesiredSpec | None) -> DesiredSpec | None:
-    """What a resource does that may not have the table: nothing is started. One that has begun with another continues with that.
-
-    If what is left of the last spec takes no such number of executors, its own stays.
-    """
-    if last is None or last.spec.stream == wanted.spec.stream:
-        return None
-    kept = {key: value for key, value in last.raw.items() if key not in SCALE}
-    raw = kept | {"suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
-    raw |= {"autoscale": wanted.raw["autoscale"]} if wanted.spec.autoscale else {}
-    try:
-        return DesiredSpec(parse(raw), raw)
-    except InvalidSpec:
-        raw = last.raw | {"suspend": wanted.spec.suspend}
-        return DesiredSpec(parse(raw), raw)
 
 
 def rests(spec: Json) -> bool:

@@ -52,24 +52,13 @@ class EventSink:
     resource_class: str = ""
     strangers: set[ResourceKey] = field(default_factory=set)
 
-    def see(self, kind: str, event: WatchEvent) -> None:
-        """Put the event into the cache, and wake the loops of the resource that it is about, and of those that name its table: it may be free now."""
-        key = ResourceKey(event.body["metadata"]["namespace"], event.body["metadata"]["name"])
-        if kind != CONSUMER_KIND:
-            self._take_in(kind, event)
-            return
-        before, sharing = self.cache.named(key), self.cache.sharing(key)
-        self._take_in(kind, event)
-        if self.cache.named(key) != before:
-            for other in sharing | self.cache.sharing(key):
-                self.loops.wake(other)
-
     def shown(self, kind: str, event: WatchEvent) -> None:
         """The watch lives. Every event counts, whomever it is for: audits find objects by their labels alone."""
         meta = event.body["metadata"]
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=event.gone)
 
-    def _take_in(self, kind: str, event: WatchEvent) -> None:
+    def see(self, kind: str, event: WatchEvent) -> None:
+        """Put the event into the cache, and wake the loop of the resource that it is about."""
         body, gone = event
         meta = body["metadata"]
         strange = self._strange(kind, body, gone=gone)

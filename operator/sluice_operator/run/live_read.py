@@ -273,7 +273,7 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, seen: Seen, n
         if "deaths" in part(body, "status") or any(pod.exit for pod in seen.own.drivers):
             members = replace(members, versions=_versions(context, key), busy=_busy(context, key))
         return pools.pool_view(body, observed, now, context.settings.policy, members)
-    view = parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.holder(key, body, context.settings.policy)))
+    view = parse.view(body, observed, now, context.settings.policy)
     named = view.wanted.spec.pool if view.wanted else None
     if (named or view.driver.host) and not context.pools_listed:
         raise Unavailable(UNLISTED_POOLS)

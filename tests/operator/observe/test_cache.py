@@ -7,9 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from simulated_cluster import SPEC
 
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe import cache as caches
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ResourceKey("default", "orders")
@@ -205,3 +212,63 @@ def test_an_echo_of_our_own_write_does_not_matter() -> None:
     assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, True)
     assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, False)
     assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "8"}}, NOW) == (KEY, True)
+
+
+COMMON = {**SPEC, "checkpoints": {"table": "shared"}, "pool": "small"}
+
+
+def test_a_reconcile_reads_as_much_beside_a_thousand_resources_of_the_same_table_and_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No spec of another, and no outline."""
+    assert read_in_a_reconcile(0, monkeypatch) == read_in_a_reconcile(1000, monkeypatch)
+
+
+def read_in_a_reconcile(others: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is parsed, beside so many others."""
+    memory, read = MemoryCluster(lambda: NOW), list[str]()
+    context = ReconcileContext(memory, Cache(), Settings())
+    for name in ("orders", *(f"other-{n}" for n in range(others))):
+        body = memory.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": name}, "spec": COMMON})
+        context.cache.see(CONSUMER_KIND, body, NOW)
+
+    def noted(real: Any) -> Any:
+        return lambda *asked: (read.append(real.__name__), real(*asked))[1]
+
+    with monkeypatch.context() as patch:
+        for room, name in ((parse, "accept"), (caches, "unpacked"), (caches, "packed"), (caches, "part")):
+            patch.setattr(room, name, noted(getattr(room, name)))
+        reconcile(context, KEY, NOW)
+    assert "accept" in read
+    return read
+
+
+@pytest.mark.parametrize("kind", [CONSUMER_KIND, "Pod", "Job"])
+def test_nothing_is_parsed_while_the_cache_is_locked(cache: Cache, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The event loop waits for the lock at every event, and so do the probes."""
+    locked, parsed = list[bool](), list[str]()
+
+    class Lock:
+        def __enter__(self) -> None:
+            locked.append(True)
+
+        def __exit__(self, *_: object) -> None:
+            locked.pop()
+
+    def outside(real: Any) -> Any:
+        def called(*asked: Any) -> Any:
+            assert not locked, f"{real.__name__} while the cache is locked"
+            parsed.append(real.__name__)
+            return real(*asked)
+
+        return called
+
+    cache._lock = Lock()  # type: ignore[assignment]
+    for room, name in ((parse, "pod"), (parse, "job"), (caches, "packed"), (caches, "unpacked")):
+        monkeypatch.setattr(room, name, outside(getattr(room, name)))
+    meta = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u", "resourceVersion": "1", "labels": {parse.CONSUMER: "orders"}}
+    raw = {"kind": kind, "metadata": meta, "spec": SPEC}
+    cache.see(kind, raw, NOW)
+    cache.live(KEY, [raw], [raw], NOW)
+    cache.answered(raw, "1")
+    cache.body(KEY)
+    cache.see(kind, raw, NOW, gone=True)
+    assert {"pod", "job", "packed"} <= {*parsed}

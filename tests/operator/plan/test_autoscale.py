@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from plan.views import EXECUTORS, NOW, REPORT, RESOURCE, attempt, driver, executor, gone, seconds, view, wanted
 
-from sluice_operator.observe import parse
 from sluice_operator.plan.rules import plan
 from sluice_operator.resource.changes import CHANGES, ChangeCost
 from sluice_operator.resource.fields import InvalidSpec
@@ -325,25 +324,3 @@ def test_autoscale_restarts_no_driver() -> None:
     """Not when it is set, edited or removed."""
     assert CHANGES["autoscale"] is ChangeCost.SCALE
     assert SCALED.driver_hash == wanted(replicas=1).driver_hash
-
-
-def test_a_refused_table_keeps_the_autoscaler_with_the_last_spec() -> None:
-    """What runs with the former table follows the present bounds: both fields are about how much runs."""
-    last = wanted(replicas=3)
-    present = wanted(replicas=1, autoscale={"max": 4}, stream={"name": "orders", "region": "eu-west-2"})
-    found = parse._without_table(present, last)
-    assert found is not None
-    assert (found.spec.replicas, found.spec.autoscale and found.spec.autoscale.max, found.spec.stream.region) == (1, 4, "eu-west-1")
-    back = parse._without_table(wanted(replicas=2, stream={"name": "orders", "region": "eu-west-2"}), present)
-    assert back is None or back.spec.autoscale is None
-
-
-@pytest.mark.parametrize("scale", [{"replicas": 1, "autoscale": {"max": 4}}, {"replicas": 3}], ids=["autoscale", "replicas"])
-def test_a_refused_table_keeps_what_runs_if_the_present_scale_does_not_fit_it(scale: dict[str, Any]) -> None:
-    """The driver alone runs tasks, and the present spec wants executors: what may not have the table cannot have these either."""
-    last = wanted(replicas=1, executor={"inDriver": True})
-    for suspend in (False, True):
-        present = wanted(**scale, suspend=suspend, stream={"name": "orders", "region": "eu-west-2"})
-        found = parse._without_table(present, last)
-        assert found is not None
-        assert (found.spec.replicas, found.spec.autoscale, found.spec.suspend, found.spec.executor.in_driver) == (1, None, suspend, True)

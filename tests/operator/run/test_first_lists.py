@@ -12,12 +12,10 @@ from pool_scene import MEMBER, SPACE, pooled
 from simulated_cluster import BEGIN, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
-from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, Unavailable
 from sluice_operator.observe import watch
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.watch import Watch, Watches, WatchServer
-from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.pool_events import BothLoops
 from sluice_operator.run.reconcile import reconcile
@@ -124,9 +122,6 @@ def test_no_loop_starts_before_all_lists_are_complete(namespaces: tuple[str, ...
         assert not world.loops._tasks
         await world.let_go(second)
         await until(lambda: set(world.loops._tasks) == {YOUNG, OLD})
-        young = world.context.cache.body(YOUNG)
-        assert young is not None
-        assert world.context.cache.holder(YOUNG, young, world.context.settings.policy) == OLD
         await world.end()
 
     asyncio.run(scene())
@@ -147,27 +142,6 @@ def test_a_namespace_that_is_refused_stops_no_other(status: int, starts: bool, c
 
     asyncio.run(scene())
     assert f"KinesisConsumers in namespace z are not watched: {status}" in caplog.text
-
-
-@pytest.mark.parametrize("change", [{"spec": {**SHARED, "checkpoints": {"table": "mine"}}}, {"labels": {CLASS: "blue"}}], ids=["table", "class"])
-def test_the_younger_is_woken_when_the_table_of_the_elder_changes(change: Json, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or when another operator takes the elder: its table is free here."""
-    monkeypatch.setattr(watch, "GATHER", 0)
-    woken: list[ResourceKey] = []
-
-    async def scene() -> None:
-        world = Scene()
-        monkeypatch.setattr(world.loops, "wake", lambda key, **_: woken.append(key))
-        for body in world.server.bodies:
-            world.events.see(CONSUMER_KIND, WatchEvent(body))
-        woken.clear()
-        _, old = world.server.bodies
-        meta = {**old["metadata"], "resourceVersion": "99", "labels": change.get("labels", {})}
-        world.events.see(CONSUMER_KIND, WatchEvent({**old, "metadata": meta, "spec": change.get("spec", SHARED)}))
-        await world.end()
-
-    asyncio.run(scene())
-    assert YOUNG in woken
 
 
 @pytest.mark.parametrize(("status", "todo"), [(403, "rbac.create"), (404, "kubectl apply --server-side -f crds/")])
