@@ -28,12 +28,7 @@ class Stage:
     name: str
     tests: tuple[TimedTest, ...]
     seconds: float
-
-
-def passed(path: Path) -> int:
-    """How many tests passed, by a JUnit file."""
-    (suite,) = ET.parse(path).getroot()  # noqa: S314 - our own pytest wrote it
-    return int(suite.get("tests", 0)) - sum(int(suite.get(kind, 0)) for kind in ("errors", "failures", "skipped"))
+    passed: int
 
 
 def read(path: Path) -> Stage:
@@ -46,7 +41,8 @@ def read(path: Path) -> Stage:
         (suite,) = ET.parse(path).getroot()  # noqa: S314 - our own pytest wrote it
     except (ET.ParseError, ValueError) as error:
         raise ValueError(f"{path.name} has no whole run of pytest: run it again") from error
-    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), float(suite.get("time", 0)))
+    passed = int(suite.get("tests", 0)) - sum(int(suite.get(kind, 0)) for kind in ("errors", "failures", "skipped"))
+    return Stage(path.stem, tuple(map(_test, suite.iter("testcase"))), float(suite.get("time", 0)), passed)
 
 
 def _test(case: ET.Element) -> TimedTest:

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
-from sluice_lab import durations, places, quick, spark_lines
+from sluice_lab import durations, places, spark_lines
 from sluice_lab.errors import LabError
+from sluice_lab.machine import parts, processes
 from sluice_lab.steps import console
 
 ROOT = places.REPO  # where pytest starts
@@ -42,7 +43,8 @@ class Lane:
         workers: processes that share the tests (tests/side_by_side.py deals them); 0: this one alone.
         more: of the environment.
         line: line of Spark; "": that of `.venv`.
-        asked: what asked for it, of quick.LANES.
+        asked: name and inputs of a part that notes that it has passed.
+        yields: it runs with `nice`, so that tests of a cluster beside it are not starved.
     """
 
     name: str
@@ -51,7 +53,8 @@ class Lane:
     workers: int = 0
     more: Mapping[str, str] = field(default_factory=dict)
     line: str = ""
-    asked: str = ""
+    asked: tuple[str, str] | None = None
+    yields: bool = True
 
     def command(self, folder: Path, alone: Sequence[str] = ()) -> list[str]:
         """Its words. With `alone`: of these tests only, one after the other."""
@@ -62,7 +65,7 @@ class Lane:
         else:
             beside = ("-n", str(self.workers), "--dist", "loadscope", "--no-loadscope-reorder") if self.workers else ()
             how = (*beside, f"--junitxml={folder / self.name}.xml", *self.files)
-        return [str(python), "-m", "pytest", "-m", self.marked, *PATIENT, *kept, *how]
+        return [*(("nice",) if self.yields else ()), str(python), "-m", "pytest", "-m", self.marked, *PATIENT, *kept, *how]
 
     def environment(self) -> dict[str, str]:
         """Of this process and of the lane."""
@@ -89,9 +92,9 @@ def test() -> list[Stage]:
 
 def test_cluster() -> list[Stage]:
     """What needs them, then what the files of this commit ask for."""
-    nodes = Lane("nodes", "cluster and not slow", naming("cluster"), more=COMPLETE)
+    nodes = Lane("nodes", "cluster and not slow", naming("cluster"), more=COMPLETE, yields=False)
     built = Lane("built", "built and not cluster and not slow and not lake", naming("built"), _workers(2), COMPLETE)
-    touched = tuple((lane,) for lane in asked_for(quick.asked_for()))
+    touched = tuple((lane,) for lane in asked_for())
     return [((nodes,), (built,)), *([touched] if touched else [])]
 
 
@@ -104,10 +107,15 @@ def test_more() -> list[Stage]:
     other = other_line()
     tracks = (
         (slow, simulations),
-        (*jars(spark_lines.default()), other, *jars(other.line), Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"})),
-        (Lane("cluster", "slow and cluster", rest),),
+        (
+            *jars(spark_lines.default()),
+            other,
+            *jars(other.line),
+            Lane("cluster-more", "slow and cluster", second, more={"SLUICE_LANE": "-more"}, yields=False),
+        ),
+        (Lane("cluster", "slow and cluster", rest, yields=False),),
     )
-    return [tracks, ((Lane("cluster-timed", "slow and cluster", timed),),)]
+    return [tracks, ((Lane("cluster-timed", "slow and cluster", timed, yields=False),),)]
 
 
 COMPLETE = {"SLUICE_COMPLETE": "yes"}
@@ -150,11 +158,25 @@ def lake() -> list[Stage]:
     return [((sinks,),), ((Lane("examples", "lake", ("examples",), _workers(2), line=line),),)]
 
 
-def asked_for(names: Iterable[str]) -> list[Lane]:
-    """Lanes by the names of quick.LANES."""
+TOUCHED = {
+    "chart": ("charts", "tests/operator/helm"),
+    "jars": ("consumer/sluice_consumer/sinks", "consumer/image", "constraints", "Dockerfile", "tests/contract/sinks"),
+    "line": ("consumer/sluice_consumer/spark", "consumer/sluice_consumer/streaming", "constraints", "tests/contract/spark"),
+}
+"""What `make test-cluster` runs beside its own tests when these have changed."""
+
+
+def asked_for() -> list[Lane]:
+    """The lanes that have not passed on this machine with the files that ask for them."""
     chart = Lane("chart", "built and slow", ("tests/operator/helm",), 2, COMPLETE)
-    made = {"chart": lambda: [chart], "jars": lambda: jars(spark_lines.default()), "line": lambda: [other_line()]}
-    return [replace(lane, asked=name) for name in names for lane in made[name]()]
+    found = {"chart": [chart], "jars": jars(spark_lines.default()), "line": [other_line()]}
+    asked = {name: (f"passed-{name}", " ".join((_digest(TOUCHED[name]), *(lane.name for lane in made)))) for name, made in found.items()}
+    return [replace(lane, asked=asked[name]) for name, made in found.items() if not parts.place(*asked[name]).is_dir() for lane in made]
+
+
+def _digest(paths: Sequence[str]) -> str:
+    names = processes.run("git", "-C", str(places.REPO), "ls-files", "--", *paths).splitlines()
+    return parts.digest((path for name in names if (path := places.REPO / name).exists()), places.REPO)
 
 
 TARGETS: dict[str, Callable[[], list[Stage]]] = {
@@ -227,7 +249,7 @@ def again(lane: Lane, code: int, folder: Path) -> tuple[list[str], list[str]]:
         return names, []
     console.rule(f"{lane.name}: once more, alone", align="left")
     code = subprocess.run(lane.command(folder, alone=names), cwd=ROOT, env=lane.environment(), check=False).returncode
-    if code == 0 and durations.passed(folder / f"{lane.name}.alone") == len(names):
+    if code == 0 and durations.read(folder / f"{lane.name}.alone").passed == len(names):
         return [], names
     failed = failed_tests(lane, folder) or names
     return failed, sorted({*names} - {*failed})
@@ -243,8 +265,8 @@ def main(target: str) -> int:
         return 1
     judged = [(lane, *again(lane, code, folder)) for lane, code in done if code]
     broken = [lane for lane, failed, _ in judged if failed]
-    for asked in {lane.asked for lane, _ in done} - {lane.asked for lane in broken} - {""}:
-        quick.passed(asked)
+    for name, inputs in {lane.asked for lane, _ in done if lane.asked} - {lane.asked for lane in broken}:
+        parts.part(name, inputs, lambda _: None)
     durations.main(target)
     ends = [f"FAILED: {name}" for _, failed, _ in judged for name in failed]
     ends += [f"FLAKY: {name} failed, then passed alone: name it in tests/suspects.toml" for _, _, flaky in judged for name in flaky]

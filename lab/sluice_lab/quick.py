@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from sluice_lab import places
-from sluice_lab.machine import parts
 from sluice_lab.machine.processes import run
 
 PACKAGES = {
@@ -20,12 +19,6 @@ PACKAGES = {
     "operator/sluice_operator": "tests/operator",
     "operator/sluice_kubectl": "tests/kubectl",
 }
-LANES = {
-    "chart": ("charts", "tests/operator/helm"),
-    "jars": ("consumer/sluice_consumer/sinks", "consumer/image", "constraints", "Dockerfile", "tests/contract/sinks"),
-    "line": ("consumer/sluice_consumer/spark", "consumer/sluice_consumer/streaming", "constraints", "tests/contract/spark"),
-}
-"""What `make test-cluster` runs beside its own tests (lanes.py), unless it has passed on this machine with the same files."""
 ALWAYS = ("tests/test_layout.py", "tests/test_documents.py")
 
 
@@ -46,22 +39,6 @@ def _tests_of(path: PurePosixPath, root: Path) -> str | None:
             own = f"{tests}/{room}" if (root / tests / room).is_dir() else f"{tests}/test_{path.stem}.py"
             return own if (root / own).exists() else None
     return "tests/operator/helm" if path.parts[0] == "charts" and (root / "tests/operator/helm").is_dir() else None
-
-
-def files_of(lane: str) -> str:
-    """A hash of the files that ask for a lane."""
-    names = run("git", "-C", str(places.REPO), "ls-files", "--", *LANES[lane]).splitlines()
-    return parts.digest((path for name in names if (path := places.REPO / name).exists()), places.REPO)
-
-
-def passed(lane: str) -> None:
-    """Note that it has, with these files."""
-    parts.part(f"passed-{lane}", files_of(lane), lambda _: None)
-
-
-def asked_for() -> list[str]:
-    """The lanes that have not passed on this machine with these files."""
-    return [lane for lane in LANES if not parts.place(f"passed-{lane}", files_of(lane)).is_dir()]
 
 
 def changed_since(commit: str) -> list[str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
 
-from sluice_lab import lanes, places, quick, spark_lines
+from sluice_lab import lanes, places, spark_lines
 from sluice_lab.lanes import Lane
+from sluice_lab.machine import parts
 
 MARKED = [marks for count in range(6) for marks in itertools.combinations(("built", "cluster", "spark", "lake", "slow"), count)]
+ASKED, ASKED_FOR = ("passed-all", "files"), lanes.asked_for
 HERE = places.REPO / "tests"
 CONFTEST = """
 import sys
@@ -41,10 +42,12 @@ def test_it():
 
 
 @pytest.fixture(autouse=True)
-def no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without jars, and on which nothing has passed yet."""
+    monkeypatch.setenv("SLUICE_PARTS", str(tmp_path / "parts"))
+    monkeypatch.delenv(parts.BUILDS, raising=False)
     monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings=None: line)
-    monkeypatch.setattr(quick, "asked_for", list)
-    monkeypatch.setattr(quick, "passed", lambda _lane: None)
+    monkeypatch.setattr(lanes, "asked_for", list)
 
 
 @pytest.mark.parametrize("marks", MARKED, ids=" ".join)
@@ -74,22 +77,28 @@ def test_a_mark_that_chooses_files_is_named_in_files_of_tests_only(mark: str) ->
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "names"),
-    [("chart", ["chart"]), ("jars", ["spark-4.1-matrix", "spark-4.1-jars"]), ("line", [f"spark-{spark_lines.chosen(spark_lines.tree())}"])],
-)
-def test_what_a_change_asks_for_has_lanes_of_its_own(asked: str, names: list[str]) -> None:
-    assert [(lane.name, lane.asked) for lane in lanes.asked_for([asked])] == [(name, asked) for name in names]
+def test_a_lane_is_asked_for_until_it_has_passed_with_the_same_files_on_the_same_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On this machine; a file more asks for it again."""
+    monkeypatch.setattr(spark_lines, "tree", lambda: "0")
+    first = ASKED_FOR()
+    assert [lane.name for lane in first] == ["chart", "spark-4.1-matrix", "spark-4.1-jars", "spark-4.2"]
+    for lane in (first[0], first[-1]):
+        parts.part(*lane.asked or ASKED, lambda _: None)
+    assert [lane.name for lane in ASKED_FOR()] == ["spark-4.1-matrix", "spark-4.1-jars"]
+    monkeypatch.setattr(spark_lines, "tree", lambda: "1")
+    monkeypatch.setitem(lanes.TOUCHED, "chart", ("charts", "README.md"))
+    assert [lane.name for lane in ASKED_FOR()] == ["chart", "spark-4.1-matrix", "spark-4.1-jars", "spark-4.3"]
 
 
-@pytest.mark.parametrize(("last", "noted"), [(PASSES, ["chart"]), (FAILS, [])])
-def test_what_a_change_asked_for_is_noted_when_it_has_passed(
-    target: Callable[..., int], monkeypatch: pytest.MonkeyPatch, last: str, noted: list[str]
-) -> None:
-    found: list[str] = []
-    monkeypatch.setattr(quick, "passed", found.append)
+@pytest.mark.parametrize("name", lanes.TOUCHED)
+def test_the_files_that_ask_for_a_lane_are_there(name: str) -> None:
+    assert [path for path in lanes.TOUCHED[name] if not (places.REPO / path).exists()] == []
+
+
+@pytest.mark.parametrize(("last", "noted"), [(PASSES, True), (FAILS, False)])
+def test_what_a_change_asked_for_is_noted_when_all_its_lanes_have_passed(target: Callable[..., int], last: str, *, noted: bool) -> None:
     target(PASSES, PASSES, last)
-    assert found == noted
+    assert parts.place(*ASKED).is_dir() == noted
 
 
 @pytest.mark.parametrize("failing", [None, 2])
@@ -145,8 +154,8 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
         for number, text in enumerate(files):
             (tmp_path / f"test_lane_{number}.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster")
-        first, second, third = (Lane(f"lane-{number}", "not cluster", (f"test_lane_{number}.py",)) for number in range(3))
-        monkeypatch.setitem(lanes.TARGETS, "tried", lambda: [((first,), (second, replace(third, asked="chart")))])
+        first, second, third = (Lane(f"lane-{number}", "not cluster", (f"test_lane_{number}.py",), asked=ASKED) for number in range(3))
+        monkeypatch.setitem(lanes.TARGETS, "tried", lambda: [((first,), (second, third))])
         return lanes.main("tried")
 
     return made

@@ -24,7 +24,9 @@ class Metered(SimulatedCluster):
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process counts from zero."""
         self.metrics = OperatorMetrics()
-        self.metrics.registry.register(Gauges(Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0}, context.pools.snapshots)))
+        pools = context.pools.snapshots
+        sources = Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0}, pools, lambda: self.now)
+        self.metrics.registry.register(Gauges(sources))
         metered = MeteredCluster(context.cluster, self.metrics)
         return replace(context, cluster=metered, on_status_written=self.metrics.on_status_written)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -57,12 +58,13 @@ BY_POOL = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Read at every scrape: consumers in the cache, whether this process leads, how many seconds each watch is behind, and pools."""
+    """Read at every scrape: consumers in the cache, whether this process leads, how many seconds each watch is behind, pools, and the time."""
 
     resources: Callable[[], Iterable[ResourceSnapshot]]
     leads: Callable[[], bool]
     behind: Callable[[], dict[str, float]]
     pools: Callable[[], Iterable[ResourceSnapshot]] = tuple
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Gauges(Collector):
@@ -87,7 +89,7 @@ class Gauges(Collector):
         if leads:
             snapshots = list(self._sources.resources())
             yield _phases(snapshots)
-            yield from _filled(BY_RESOURCE, snapshots, _figures)
+            yield from _filled(BY_RESOURCE, snapshots, partial(_figures, self._sources.now()))
             yield from _filled(BY_POOL, self._sources.pools(), _of_pool)
 
 
@@ -125,18 +127,18 @@ def _filled(texts: dict[str, str], snapshots: Iterable[ResourceSnapshot], figure
     return families
 
 
-def _figures(body: Json, driver: Pod | None) -> dict[str, float | None]:
+def _figures(now: datetime, body: Json, driver: Pod | None) -> dict[str, float | None]:
     status, report = part(body, "status"), driver.report if driver is not None else None
     true = _true(status)
     return {
-        "sluice_consumer_lag_seconds": _lag(report, status) if report else None,
+        "sluice_consumer_lag_seconds": _lag(now, report, status) if report else None,
         "sluice_consumer_records_per_second": report.records_per_second if report else None,
         "sluice_consumer_busy_ratio": report.busy if report else None,
         "sluice_consumer_open_shards": report.open_shards if report else None,
         "sluice_consumer_executors": whole(status.get("replicas")),
         "sluice_consumer_draining_executors": len(report.draining if report else ()),
         "sluice_consumer_dead_letters": report.dead_letters if report else None,
-        "sluice_consumer_report_age_seconds": _age(driver, status),
+        "sluice_consumer_report_age_seconds": _age(now, driver, status),
         "sluice_consumer_ready": float("Ready" in true),
         "sluice_consumer_stalled": float("Stalled" in true),
         "sluice_consumer_scaling_limited": float("ScalingLimited" in true),
@@ -170,7 +172,7 @@ def _true(status: Json) -> set[str | None]:
     return {text(c, "type") for c in objects(status, "conditions") if c.get("status") == "True"}
 
 
-def _lag(report: Report, status: Json) -> float | None:
+def _lag(now: datetime, report: Report, status: Json) -> float | None:
     """Seconds behind at the last commit, or unread at the driver's start, plus the time since the open batch was seen first.
 
     What is not committed falls further behind.
@@ -179,16 +181,16 @@ def _lag(report: Report, status: Json) -> float | None:
         return None
     stream = part(status, "stream")
     since = moment(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
-    return report.millis_behind_latest / 1000 + ((datetime.now(UTC) - since).total_seconds() if since else 0)
+    return report.millis_behind_latest / 1000 + ((now - since).total_seconds() if since else 0)
 
 
-def _age(driver: Pod | None, status: Json) -> float | None:
+def _age(now: datetime, driver: Pod | None, status: Json) -> float | None:
     """Seconds since the report's number was seen first. An operator that has just started takes that time from the status of the same report."""
     if driver is None or driver.report is None or driver.reported_at is None:
         return None
     stream = part(status, "stream")
     known = moment(stream.get("reportedAt")) if stream.get("number") == driver.report.number else None
-    return (datetime.now(UTC) - min(driver.reported_at, known or driver.reported_at)).total_seconds()
+    return (now - min(driver.reported_at, known or driver.reported_at)).total_seconds()
 
 
 def _version() -> str:
