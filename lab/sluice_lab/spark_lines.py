@@ -29,6 +29,7 @@ WITH_JARS = {  # of SINKS; the other files need no jar, and the default line run
         MATRIX,
         "test_iceberg_table.py",
         "test_iceberg_owner.py",
+        "test_iceberg_outages.py",
         "test_delta_table.py",
         "test_delta_owner.py",
         "test_rollback.py",

@@ -1,4 +1,4 @@
-"""An Iceberg table in memory: snapshots, tags and a branch, commits that fail if another one came first, and what its owner does to it."""
+"""An Iceberg table in memory: snapshots, tags and branches, commits that fail if another one came first, and what its owner does to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from sluice_consumer.sinks.lineage import UNKNOWN, LineageSnapshot, Mark
+from sluice_consumer.sinks.lineage import LineageSnapshot, Mark
 
 CONSUMER = "c"
 
@@ -16,7 +16,9 @@ class LakeTable:
     """Metadata of one version of the table. It is `lineage.SnapshotLineage`, too.
 
     Attributes:
-        held: the batches that readers of a snapshot see.
+        held: the batches that readers of a snapshot see; below 0: rows of other writers.
+        head: of the branch that moves with the mark.
+        staging: the head of the other one.
     """
 
     main: int | None = None
@@ -24,6 +26,7 @@ class LakeTable:
     held: dict[int, tuple[int, ...]] = field(default_factory=dict)
     tagged: dict[int, int] = field(default_factory=dict)
     head: int | None = None
+    staging: int | None = None
     commits: int = 0
 
     def snapshot(self, number: int) -> LineageSnapshot | None:
@@ -42,10 +45,10 @@ class LakeTable:
         """As it is now."""
         return replace(self, snapshots=dict(self.snapshots), held=dict(self.held), tagged=dict(self.tagged))
 
-    def add(self, parent: int | None, batches: tuple[int, ...], **told: object) -> int:
+    def add(self, parent: int | None, batches: tuple[int, ...], batch: int | None = None) -> int:
         """A new snapshot that shows these batches besides those of its parent."""
         number = max(self.held, default=0) + 1
-        self.snapshots[number] = LineageSnapshot(number, parent, number, **told)  # type: ignore[arg-type]
+        self.snapshots[number] = LineageSnapshot(number, parent, number, CONSUMER if batch else None, batch)
         self.held[number] = (self.held[parent] if parent is not None else ()) + batches
         return number
 
@@ -56,9 +59,9 @@ class LakeTable:
 
     def shown(self) -> bool:
         """Whether anything still names the consumer's last publication, if there was one: more an owner must not take away."""
-        last = max(self.visible, default=0)
+        last = max((0, *self.visible))
         lines = [*self.line(self.main), *self.line(self.head)]
-        return last == 0 or any(batch >= last for batch in self.tagged) or any((each.batch or 0) >= last and not each.staged for each in lines)
+        return last == 0 or any(batch >= last for batch in self.tagged) or any((each.batch or 0) >= last for each in lines)
 
     def line(self, start: int | None) -> Iterator[LineageSnapshot]:
         """Until the first that has expired."""
@@ -89,7 +92,7 @@ class Lake:
         if not self.table.shown():
             self.table = replace(before, commits=self.table.commits)
 
-    def way_out(self, mark: Mark, batch: int) -> None:
+    def way_out(self, mark: Mark) -> None:
         """One of the two that a refusal names."""
 
         def drop(table: LakeTable) -> None:
@@ -98,14 +101,7 @@ class Lake:
         def bring_back(table: LakeTable) -> None:
             table.main = mark.lost
 
-        def tag(table: LakeTable) -> None:
-            table.tagged = {batch: table.main or 0}
-
-        known = mark.batch != UNKNOWN
-        if not known:
-            self._change(tag if batch in self.table.visible else drop)
-        else:
-            self._change(self._dice.choice([drop, bring_back]) if mark.lost in self.table.snapshots else drop)
+        self._change(self._dice.choice([drop, bring_back]) if mark.lost in self.table.snapshots else drop)
 
     def _change(self, change: Callable[[LakeTable], None]) -> None:
         after = self.table.copy()
@@ -120,7 +116,7 @@ class Lake:
 
 
 def _other_writer(table: LakeTable) -> None:
-    table.main = table.add(table.main, ())
+    table.main = table.add(table.main, (-1 - table.commits,))
 
 
 def _replace(table: LakeTable) -> None:
@@ -136,5 +132,5 @@ def _drop_branch(table: LakeTable) -> None:
 
 
 def _expire(table: LakeTable) -> None:
-    kept = {table.main, table.head, *table.tagged.values()}
+    kept = {table.main, table.head, table.staging, *table.tagged.values()}
     table.snapshots = {number: each for number, each in table.snapshots.items() if number in kept}

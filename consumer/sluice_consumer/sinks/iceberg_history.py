@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks.lineage import UNKNOWN, LineageSnapshot, Mark
+from sluice_consumer.sinks.lineage import LineageSnapshot, Mark
 
 CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
 
@@ -52,7 +52,7 @@ def _read(found: Any) -> LineageSnapshot:
     summary = found.summary()
     consumer, batch = summary.get(CONSUMER), summary.get(BATCH)
     number = int(batch) if batch and str(batch).isdigit() else None
-    return LineageSnapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number, summary.get(ATTEMPT) is not None)
+    return LineageSnapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number)
 
 
 def tag(consumer: str, batch: int | str) -> str:
@@ -61,19 +61,18 @@ def tag(consumer: str, batch: int | str) -> str:
 
 
 def branch(consumer: str) -> str:
-    """The name of the branch on which a consumer stages."""
+    """The name of the branch that moves with the mark."""
     return f"sluice-{consumer}"
+
+
+def staging(consumer: str) -> str:
+    """The name of the branch on which a consumer stages. It is no other consumer's `branch` or `tag`."""
+    return f"sluice_{consumer}"
 
 
 def undone(name: str, history: TableHistory, key: tuple[str, int], mark: Mark) -> Refused:
     """The refusal of a table that no longer holds a batch it was given, with both ways out (statements of Iceberg's SQL extensions)."""
     consumer, batch = key
-    if mark.batch == UNKNOWN:
-        return Refused(
-            f"pipeline.args.table: {name}: the tag of consumer {consumer} is gone, and what is left does not show whether the table holds batch "
-            f"{batch}. If it does: ALTER TABLE {name} CREATE TAG `{tag(consumer, batch)}` AS OF VERSION {history.main}. "
-            f"If it does not: ALTER TABLE {name} DROP BRANCH `{branch(consumer)}`"
-        )
     tags = "".join(f"ALTER TABLE {name} DROP TAG IF EXISTS `{tag(consumer, each)}`; " for each in sorted(history.tags(consumer)))
     catalog, _, table = name.partition(".")
     return Refused(

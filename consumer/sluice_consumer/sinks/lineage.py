@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 NONE = 0  # batches are numbered from 1
-UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class LineageSnapshot:
         order: grows with every commit to the table; 0 in a table of format 1.
         consumer: whose batch it adds, if it adds one.
         batch: that batch, else None.
-        staged: it was written where no reader looks, and publishes nothing.
     """
 
     id: int
@@ -31,7 +29,6 @@ class LineageSnapshot:
     order: int = 0
     consumer: str | None = None
     batch: int | None = None
-    staged: bool = False
 
 
 class SnapshotLineage(Protocol):
@@ -52,7 +49,7 @@ class SnapshotLineage(Protocol):
         ...
 
     def branch(self, consumer: str) -> int | None:
-        """The head of the branch on which the consumer stages; None: there is none."""
+        """The head of the branch that moves with the consumer's mark; None: there is none."""
         ...
 
 
@@ -61,7 +58,7 @@ class Mark:
     """The last batch of a consumer that a table was given.
 
     Attributes:
-        batch: its number, or `NONE`; `UNKNOWN`: the consumer was here, and nothing shows how far it came.
+        batch: its number, or `NONE`.
         tagged: a tag says so.
         lost: a snapshot that is no longer part of what readers see, and shows that this batch was added; None: the table holds the batch.
     """
@@ -81,21 +78,13 @@ def mark(history: SnapshotLineage, consumer: str) -> Mark | None:
     if shown is not None:
         return Mark(branched, tagged=False, lost=_lost(history, shown.id))
     found = _published(history, history.main, consumer)
-    if found is not None:
-        return Mark(found.batch or NONE, tagged=False)
-    return _unknown(history, head)
+    return Mark(found.batch or NONE, tagged=False) if found else None
 
 
 def without_tag(found: Mark | None, batch: int) -> bool:
     """Whether a table shows that its last batch is this one, or `NONE`, and only the tag is missing."""
     shown = found or Mark(NONE, tagged=False)
     return not shown.tagged and shown.lost is None and shown.batch == batch
-
-
-def _unknown(history: SnapshotLineage, head: int | None) -> Mark | None:
-    """A branch without a publication: made before the first one, or what was published below it has expired."""
-    complete = all(each is not None for each in _line(history, head))
-    return None if complete else Mark(UNKNOWN, tagged=False, lost=head)
 
 
 def _lost(history: SnapshotLineage, snapshot: int) -> int | None:
@@ -119,7 +108,7 @@ def descends(history: SnapshotLineage, ancestor: int) -> bool | None:
 
 
 def _published(history: SnapshotLineage, start: int | None, consumer: str) -> LineageSnapshot | None:
-    found = (each for each in _line(history, start) if each and each.consumer == consumer and each.batch is not None and not each.staged)
+    found = (each for each in _line(history, start) if each and each.consumer == consumer and each.batch is not None)
     return next(found, None)
 
 

@@ -67,7 +67,7 @@ def taken_out(history: SnapshotLineage, place: str, consumer: str, batch: int) -
         Refused: the snapshot to go back to has expired, or there was none.
     """
     line, whole = _line(history)
-    ours = [at for at, each in enumerate(line) if each.consumer == consumer and (each.batch or 0) >= batch and not each.staged]
+    ours = [at for at, each in enumerate(line) if each.consumer == consumer and (each.batch or 0) >= batch]
     earlier = any(each.consumer == consumer and each.batch is not None and each.batch < batch for each in line)
     if not ours:
         if whole or earlier:
@@ -97,14 +97,14 @@ def _line(history: SnapshotLineage) -> tuple[list[LineageSnapshot], bool]:
     return line, True
 
 
-def iceberg_statements(parts: Sequence[str], back: int, tags: Sequence[str], branch: str | None) -> Iterator[str]:
+def iceberg_statements(parts: Sequence[str], back: int, tags: Sequence[str], branches: Sequence[str]) -> Iterator[str]:
     """Moves `main` back, and drops the consumer's marks, which name snapshots that `main` lost: the sink would refuse the next batch."""
     catalog, *table = parts
     name = identifier(parts)
     yield f"CALL {identifier([catalog])}.system.rollback_to_snapshot({literal(identifier(table))}, {back})"
     for tag in tags:
         yield f"ALTER TABLE {name} DROP TAG IF EXISTS {identifier([tag])}"
-    if branch is not None:
+    for branch in branches:
         yield f"ALTER TABLE {name} DROP BRANCH IF EXISTS {identifier([branch])}"
 
 

@@ -14,8 +14,8 @@ from sluice_consumer.sinks import iceberg_catalog, rollback, stores
 from sluice_consumer.sinks.delta_history import KnownBatches, whole_history
 from sluice_consumer.sinks.delta_table import DeltaTable, require
 from sluice_consumer.sinks.edge import in_terms_of
-from sluice_consumer.sinks.iceberg_history import TableHistory, branch, tag
-from sluice_consumer.sinks.iceberg_table import IcebergTable
+from sluice_consumer.sinks.iceberg_history import TableHistory, branch, staging, tag
+from sluice_consumer.sinks.iceberg_table import MAIN, IcebergTable
 from sluice_consumer.sinks.manifest import BatchFiles
 from sluice_consumer.sinks.rollback import Rollback
 
@@ -71,10 +71,9 @@ def _iceberg(spark: SparkSession, place: str, consumer: str, batch: int) -> Roll
     if taken is None:
         return Rollback("iceberg", place, batch)
     operations = {each.id: str(java.snapshot(each.id).operation()) for each in taken.snapshots}
-    own = {branch(consumer), *(tag(consumer, each) for each in history.tags(consumer)), "main"}
-    refs = {name: (at, "tag" if is_tag else "branch") for name, (at, is_tag) in history.refs.items() if name not in own}
-    staging = branch(consumer) if history.branch(consumer) is not None else None
-    statements = rollback.iceberg_statements(parts, taken.back, [tag(consumer, each) for each in sorted(history.tags(consumer))], staging)
+    tags, branches = [tag(consumer, each) for each in sorted(history.tags(consumer))], [branch(consumer), staging(consumer)]
+    refs = {name: (at, "tag" if is_tag else "branch") for name, (at, is_tag) in history.refs.items() if name not in {*tags, *branches, MAIN}}
+    statements = rollback.iceberg_statements(parts, taken.back, tags, [name for name in branches if name in history.refs])
     others, stays = rollback.others_of(taken, consumer, operations), rollback.refs_that_stay(history, taken, refs)
     files = "the files of these rows stay until expire_snapshots deletes them"
     return Rollback("iceberg", place, batch, tuple(statements), tuple(others), (*stays, files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import uuid4
@@ -13,14 +14,25 @@ from pyspark.sql import SparkSession
 from sluice_consumer.sinks import iceberg
 from sluice_lab import places
 from sluice_lab.aws import refusals
-from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, Proxy, Upstream, proxy
+from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, ProxiedCall, ProxiedReply, Proxy, Upstream, proxy
 from sluice_lab.lake import catalog, readers
 from sluice_lab.lake.storage import Storage
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 IMPATIENT = {"commit.status-check.min-wait-ms": "10", "commit.status-check.max-wait-ms": "50", "commit.retry.min-wait-ms": "10"}
 LIVES = 40  # a driver is restarted until its batch is done; so many restarts mean that it never will be
-pytestmark = [pytest.mark.spark, pytest.mark.lake]
+pytestmark = pytest.mark.spark
+COMMITS = 7
+"""The first snapshot of a table, the first mark, the branch, and twice staging and publication."""
+REPLIES = ["408", "429", "429 Retry-After", "500", "502", "503", "503 Retry-After", "504", "cut"]
+SENT_AGAIN = ("429", "429 Retry-After", "503 Retry-After")
+"""Iceberg's client sends a call again by itself, and is refused for what it has done (apache/iceberg#12818)."""
+ANSWERS = [
+    pytest.param(number, reply, done, marks=[] if done and reply in SENT_AGAIN else pytest.mark.lake)
+    for number in range(1, COMMITS + 1)
+    for reply in REPLIES
+    for done in (False, True)
+]
 
 
 @dataclass(frozen=True)
@@ -52,10 +64,11 @@ def catalog_schema() -> readers.pa.Schema:
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[Lake]:
+def lake(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lake]:
     """A REST catalog, named `rest` in Spark."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
+    s3_endpoint, bucket = request.getfixturevalue("s3_endpoint"), request.getfixturevalue("bucket")
     direct = Storage(s3_endpoint, bucket)
     with (
         catalog.iceberg_catalog(places.work(), direct) as endpoint,
@@ -69,6 +82,30 @@ def lake(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[Lake]:
         yield found
 
 
+@pytest.mark.parametrize(("number", "reply", "done"), ANSWERS)
+def test_a_commit_that_is_answered_by_an_error_destroys_nothing(lake: Lake, batch: Batch, number: int, reply: str, *, done: bool) -> None:
+    """Whether the catalog has carried it out or not: each record is there once, and every reader can read the table."""
+    table = lake.create()
+    commits = itertools.count(1)
+
+    def around(call: ProxiedCall, forward: Callable[[], ProxiedReply]) -> ProxiedReply:
+        if call.method != "POST" or not call.path.endswith(table.replace("db.", "/tables/")) or next(commits) != number:
+            return forward()
+        if done:
+            forward()
+        if reply == "cut":
+            raise ConnectionAbortedError
+        status, _, header = reply.partition(" ")
+        return int(status), [("Content-Type", "text/plain"), *([(header, "1")] if header else [])], b"no"
+
+    lake.proxies["catalog"].around = around
+    for each in (1, 2):
+        until_stored(lambda n=each: iceberg(batch([n]), info(n), table=f"rest.{table}", **JSON))  # type: ignore[misc]
+    assert next(commits) > COMMITS
+    assert lake.ids(table) == [1, 2]
+
+
+@pytest.mark.lake
 @pytest.mark.parametrize(
     ("service", "behaviour"),
     [

@@ -13,7 +13,7 @@ from conftest_sinks import Batch, has_class, info
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import iceberg, iceberg_table
+from sluice_consumer.sinks import iceberg, iceberg_table, lineage
 from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.lineage import Mark
@@ -150,19 +150,22 @@ def test_a_table_that_another_consumer_used_is_begun_anew(spark: SparkSession, t
     assert ids(spark, table) == [1, 2, 3, 10]
 
 
-def test_a_publication_that_another_writer_preceded_is_tried_again(spark: SparkSession, table: str, three: Any, batch: Batch) -> None:
-    """Iceberg refuses the transaction; the rows are staged once."""
+def test_a_publication_that_another_writer_preceded_is_tried_again(
+    spark: SparkSession, table: str, three: Any, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg refuses the transaction that has looked at the mark already; the rows are written once."""
     assert three is not None
     found = IcebergTable.load(spark, table)
-    move, raced = found._move, list[int]()
+    mark, raced = lineage.mark, list[int]()
 
-    def slow(*args: Any) -> None:
-        move(*args)
+    def slow(*args: Any) -> Mark | None:
+        seen = mark(*args)
         if not raced:
             raced.append(1)
             spark.sql("SELECT 100L AS id, '' AS name").writeTo(table).append()
+        return seen
 
-    found._move = slow  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(lineage, "mark", slow)
     found.frame = batch([4]).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "partitionKey AS name")
     publish = found.stage("c", 4)
     with pytest.raises(CommitConflict, match="CommitFailedException"):
