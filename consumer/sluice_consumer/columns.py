@@ -12,7 +12,7 @@
 FORMAT = "sluice"  # of the data source
 DDL = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, subSequenceNumber BIGINT, "
-    "approximateArrivalTimestamp TIMESTAMP"
+    "approximateArrivalTimestamp TIMESTAMP_LTZ"
 )
 
 

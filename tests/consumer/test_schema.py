@@ -13,8 +13,11 @@ from sluice_consumer.spark.arrow import SCHEMA as ARROW
 
 
 @pytest.mark.spark
-def test_the_text_the_type_and_what_tasks_deliver_are_one_schema(spark: SparkSession) -> None:
-    """As Spark itself reads the text, and as it takes Arrow's columns."""
+@pytest.mark.parametrize("kind", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_the_text_the_type_and_what_tasks_deliver_are_one_schema(spark: SparkSession, request: pytest.FixtureRequest, kind: str) -> None:
+    """As Spark itself reads the text, and as it takes Arrow's columns; whatever the session calls a TIMESTAMP."""
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.timestampType"))
+    spark.conf.set("spark.sql.timestampType", kind)
     assert spark.createDataFrame([], sluice_consumer.DDL).schema == sluice_consumer.SCHEMA
     assert spark.createDataFrame(ARROW.empty_table()).schema == sluice_consumer.SCHEMA
 

@@ -15,6 +15,8 @@ from sluice_consumer.sinks.options import RowOptions, function
 
 ARRIVAL = "approximateArrivalTimestamp"
 PARTITION_COLUMNS = {"day": "arrival_day", "hour": "arrival_hour"}
+DAY = f"CAST(date_from_unix_date(CAST(unix_seconds({ARRIVAL}) DIV 86400 AS INT)) AS STRING)"  # in UTC, whatever the session's zone is
+PARTITIONS = {"day": DAY, "hour": f"{DAY} || '-' || lpad(CAST(unix_seconds({ARRIVAL}) DIV 3600 % 24 AS STRING), 2, '0')"}
 FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
@@ -79,7 +81,7 @@ def _transformed(made: DataFrame, name: str) -> DataFrame:
 def _partitioned(made: DataFrame, unit: str) -> DataFrame:
     if ARRIVAL not in made.columns:
         raise Refused(f"pipeline.args.partition: the rows have no column {ARRIVAL}; let pipeline.args.transform keep it")
-    return made.withColumn(PARTITION_COLUMNS[unit], f.date_format(ARRIVAL, "yyyy-MM-dd" if unit == "day" else "yyyy-MM-dd-HH"))
+    return made.withColumn(PARTITION_COLUMNS[unit], f.expr(PARTITIONS[unit]))
 
 
 def _sized(made: DataFrame, options: RowOptions) -> DataFrame:

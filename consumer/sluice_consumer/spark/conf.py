@@ -90,6 +90,7 @@ def _defaults(config: Config, slots: int | None) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # 40 ms of every Python task are spent waiting on loopback TCP otherwise (measured: docs/architecture.md).
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108 - Linux takes 107 characters, and `java.io.tmpdir` of a YARN container has more
         # Workers that Spark hangs up on say nothing of it.
         "spark.python.daemon.module": python_workers.MODULE,
         # Else no batch is planned until four executors of five are there, or half a minute is over; planning the first one takes seconds, too.
@@ -160,10 +161,11 @@ def cut_off(config: Config) -> dict[str, str]:
 
 
 def _cluster(pod: PodAddress) -> dict[str, str]:
+    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
     return {
         # Executors dial the bind address when useDriverPodIP is on: 0.0.0.0 would make every one of them die.
-        "spark.driver.bindAddress": pod.ip,
-        "spark.driver.host": pod.ip,
+        "spark.driver.bindAddress": host,
+        "spark.driver.host": host,
         "spark.kubernetes.executor.useDriverPodIP": "true",
         # Makes executors belong to the driver pod: they are garbage-collected with it.
         "spark.kubernetes.driver.pod.name": pod.name,

@@ -4,7 +4,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 
 from sluice_consumer.columns import DDL
 
-TYPES = {"STRING": StringType(), "BINARY": BinaryType(), "BIGINT": LongType(), "TIMESTAMP": TimestampType()}
+TYPES = {"STRING": StringType(), "BINARY": BinaryType(), "BIGINT": LongType(), "TIMESTAMP_LTZ": TimestampType()}
 SCHEMA = StructType()
 for _column in DDL.split(", "):
     SCHEMA.add(_column.split()[0], TYPES[_column.split()[1]])

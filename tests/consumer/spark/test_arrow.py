@@ -46,7 +46,7 @@ def test_the_schema_is_sparks() -> None:
     """Spark compares the two exactly, down to the time zone."""
     types = pytest.importorskip("pyspark.sql.pandas.types")
     parsed = pytest.importorskip("pyspark.sql.types").StructType()
-    simple = {"STRING": "string", "BINARY": "binary", "BIGINT": "long", "TIMESTAMP": "timestamp"}
+    simple = {"STRING": "string", "BINARY": "binary", "BIGINT": "long", "TIMESTAMP_LTZ": "timestamp"}
     for column in DDL.split(", "):
         name, kind = column.split()
         parsed = parsed.add(name, simple[kind])

@@ -113,11 +113,12 @@ def test_a_laptop_gets_no_setting_of_kubernetes() -> None:
     assert not [key for key in conf if "kubernetes" in key or key in {"spark.driver.host", "spark.executor.instances"}]
 
 
-def test_a_pod_is_its_executors_owner_and_address() -> None:
-    """They are collected with it, and dial its own IP: 0.0.0.0 would make each of them die."""
-    conf = settings(replace(CONFIG, executors=3), POD, "k8s://api")
+@pytest.mark.parametrize(("ip", "host"), [("10.0.0.7", "10.0.0.7"), ("fd00::7", "[fd00::7]")])
+def test_a_pod_is_its_executors_owner_and_address(ip: str, host: str) -> None:
+    """They are collected with it, and dial its own IP: 0.0.0.0 would make each of them die. Spark takes an address of IPv6 in brackets only."""
+    conf = settings(replace(CONFIG, executors=3), replace(POD, ip=ip), "k8s://api")
     assert conf["spark.kubernetes.driver.pod.name"] == "driver-1"
-    assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "10.0.0.7"
+    assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == host
     assert conf["spark.kubernetes.namespace"] == "space"
     assert conf["spark.executor.instances"] == "3"
 

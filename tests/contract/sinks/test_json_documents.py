@@ -56,6 +56,27 @@ def lossless(data: bytes) -> str:
     return text if text is not None and not text.startswith("base64:") else "base64:" + base64.b64encode(data).decode()
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize(
+    ("arrival", "day", "hour"),
+    [
+        ("2026-03-01T03:30", "2026-03-01", "2026-03-01-03"),
+        ("2026-11-01T05:30", "2026-11-01", "2026-11-01-05"),  # half past one in New York, and an hour later again
+        ("2026-11-01T06:30", "2026-11-01", "2026-11-01-06"),
+    ],
+)
+def test_a_partition_is_utcs_in_a_session_of_any_zone(
+    spark: SparkSession, request: pytest.FixtureRequest, zone: str, arrival: str, day: str, hour: str
+) -> None:
+    """A table has one kind of days, whoever writes to it."""
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.session.timeZone", before))
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    made = spark.createDataFrame([("k", bytearray(b"{}"), "orders", "s", "1", 0, datetime.fromisoformat(f"{arrival}+00:00"))], DDL)
+    found = {unit: rows.rows(made, options.rows({"partition": unit})).collect()[0][f"arrival_{unit}"] for unit in ("day", "hour")}
+    assert found == {"day": day, "hour": hour}
+
+
 NOT_ONE = {
     "two lines": b'{"id":1}\n{"id":2}\n',
     "side by side": b'{"id":1}{"id":2}',

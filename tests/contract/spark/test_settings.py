@@ -33,13 +33,15 @@ memory, vector = spark._jvm.org.apache.arrow.memory, spark._jvm.org.apache.arrow
 print("FOUND", memory.BoundsChecking.BOUNDS_CHECKING_ENABLED, vector.NullCheckingForGet.NULL_CHECKING_ENABLED)
 print("GIVEN", *spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
 print("CHECKED", spark._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20)
+print("COUNTED", spark.range(3).mapInArrow(lambda batches: batches, "id long").count())
 spark.stop()
 """
 
 
 def said_by(settings: dict[str, str]) -> str:
     """What a JVM says that was started with them as a driver starts it."""
-    environment = {**os.environ, **spark_home.lean(os.environ), "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+    paths = {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, **spark_home.lean(os.environ), **paths}
     return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
 
 
@@ -57,6 +59,16 @@ def test_no_limit_of_sparks_counts_over_a_drivers_life(spark: SparkSession, exec
     assert tracker.maxNumExecutorFailures(untold) == 3, "Spark's own default is no longer what this guards against"
     package = jvm.org.apache.spark.internal.config.__getattr__("package$").__getattr__("MODULE$")
     assert not java.get(package.DRIVER_TIMEOUT()), "minutes after which Spark ends a driver"
+
+
+@pytest.mark.slow
+def test_pythons_sockets_have_a_path_that_linux_takes_whatever_javas_temporary_folder_is(tmp_path: Path) -> None:
+    """YARN gives each container one whose path is longer than a socket's may be."""
+    folder = tmp_path / "a-container-of-an-application-of-yarns" / "tmp"
+    folder.mkdir(parents=True)
+    assert len(str(folder)) + len("/.00000000-0000-0000-0000-000000000000.sock") > 107, "the folder is too short for this test"
+    settings = conf.settings(configuration(StreamConfig("s", "us-east-1"), "a:b"), None, "local[1]")
+    assert "COUNTED 3" in said_by({**settings, "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"})
 
 
 @pytest.mark.slow
