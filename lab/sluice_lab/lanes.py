@@ -103,7 +103,7 @@ def test_more() -> list[Stage]:
     slow = Lane("slow", "slow and not cluster and not lake", naming("slow"), _workers(3))
     timed, second, gitops = (tuple(f"tests/cluster/test_{name}.py" for name in names) for names in (TIMED, SECOND, GITOPS))
     rest = tuple(sorted({*naming("cluster")} & {*naming("slow")} - {*timed, *second, *gitops}))
-    simulations = Lane("simulations", "not slow", DRAWN, _workers(2), {"SLUICE_SIM_EXAMPLES": "400"})
+    simulations = Lane("simulations", "not slow", DRAWN, _workers(2), {"SLUICE_SIM_TIMES": "7"})
     other = other_line()
     tracks = (
         (slow, simulations),

@@ -4,6 +4,7 @@ import logging
 import os
 
 import pytest
+from drawn import TIMES
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from simulation.every import MUTANTS, ProtocolMutant
@@ -13,7 +14,7 @@ from simulation.machine_migration import Beginning
 from simulation.machine_resets import Resetting
 from simulation.machine_standby import Standing
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "60"))
+EXAMPLES = 60 * TIMES
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
     max_examples=EXAMPLES,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from drawn import TIMES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import AT_TIMESTAMP, CREATED, FINISHED, STARTED, T0, UNSTARTED, A, B, C, D, E, listed, made, start
@@ -17,7 +16,7 @@ from sluice_checkpoints.formats.reader import Reading, SourceShard, StoredPositi
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import Shard, ShardList
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "60"))
+EXAMPLES = 60 * TIMES
 
 SPLIT_TWICE = (listed(A, closed=True), listed(B, A, closed=True), listed(C, A), listed(D, B), listed(E, B))
 MERGE = (listed(A, closed=True), listed(B, closed=True), listed(C, A, B))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import time
 from typing import Any
 
 import pytest
+from drawn import TIMES
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sluice_kubectl.views.secrets import body, text
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "60"))
+EXAMPLES = 60 * TIMES
 
 Json = dict[str, Any]
 PLACE = "PLANTED"

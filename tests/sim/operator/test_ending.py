@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from drawn import TIMES
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from kstatus import CURRENT, kstatus
 from steering.machine import ENDS, Operating, seconds
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "10"))
+EXAMPLES = 10 * TIMES
 QUICK = settings(
     max_examples=EXAMPLES,
     stateful_step_count=20,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from drawn import TIMES
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from kstatus import CURRENT, kstatus
@@ -36,7 +37,7 @@ assert no_move
 assert not_awaited
 assert no_cap
 
-EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "15"))
+EXAMPLES = 15 * TIMES
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
     max_examples=EXAMPLES,
