@@ -28,8 +28,9 @@ def trying(bench: Bench) -> Iterator[World]:
 def back(trying: World) -> Subject:
     """A version that raises on a record was deployed, and rolled back."""
     subject = trying.subject(NAME)
-    poison = max(record.n for record in trying.producer.produced) + 3
+    poison = max(record.n for record in trying.producer.produced) + 1
     subject.patch(pipeline={"entrypoint": f"{MODULE}:refuse", "args": trying.args(label="two", poison=poison)})
+    trying.bench.until("the other version is gone, which would take the record", lambda: subject.attempts() == 2)
     trying.bench.until("it was rolled back", lambda: trying.put(1) and subject.condition("RolledBack"))
     trying.bench.until("one works again", lambda: trying.put(1) and subject.status["trial"]["passed"])
     return subject
