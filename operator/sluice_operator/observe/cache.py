@@ -169,11 +169,11 @@ class Cache:
             del self._entries[key]
 
     def _store(self, key: ResourceKey, entry: CacheEntry, stored: StoredResource) -> None:
-        for outline in (entry.outline, stored.outline):
+        for outline, change in ((entry.outline, set[ResourceKey].discard), (stored.outline, set[ResourceKey].add)):
             if outline is not None and outline["pool"] is not None:
                 pool = ResourceKey(key.namespace, outline["pool"])
                 members = self._members.setdefault(pool, set())
-                (members.add if outline is stored.outline else members.discard)(key)
+                change(members, key)
                 if not members:
                     del self._members[pool]
         entry.stored = stored

@@ -19,7 +19,7 @@ import aiohttp
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, POOL_KIND
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
-from sluice_operator.observe.watch_state import Lines, WatchExpired, WatchState
+from sluice_operator.observe.watch_state import BUSY, Lines, WatchRefused, WatchState
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
 
@@ -50,14 +50,6 @@ TODO = {
 }
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
 LIVED = 10.0  # seconds after its first bytes: a watch that ends then is taken up at once
-
-
-class WatchRefused(Exception):
-    """The server answered with an error status."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"{status} {text}")
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +91,10 @@ class Watch:
                     await self._list()
                 await self._follow(self._state.version)
                 why = "the server ends the watch"
-            except WatchExpired as error:
-                self._state.version, why = None, str(error)
             except WatchRefused as error:
-                self._state.version, why = None, str(error)
+                why = str(error)
+                if error.status != BUSY:
+                    self._state.version = None
                 if error.status in NOT_OURS:
                     self.listed.set()  # its rights may never come, and others wait
                     why = f"{why}. To have them, {TODO[error.status]}"
@@ -255,4 +247,4 @@ async def _pause(reply: aiohttp.ClientResponse) -> None:
 
 async def _checked(reply: aiohttp.ClientResponse) -> None:
     if not reply.ok:
-        raise WatchRefused(reply.status, (await reply.text())[:300])
+        raise WatchRefused(f"{reply.status} {(await reply.text())[:300]}", reply.status)

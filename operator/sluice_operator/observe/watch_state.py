@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.observe.parse import CONSUMER, POOL, ROLE
 from sluice_operator.untrusted import oversize
-from sluice_operator.untrusted.values import Unreadable, named, objects, part, text
+from sluice_operator.untrusted.values import Unreadable, named, objects, part, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,15 @@ class WatchEvent(NamedTuple):
     gone: bool = False
 
 
-class WatchExpired(Exception):
-    """The server does not continue from this version, for whatever reason: it has forgotten it, or has not come so far. List again."""
+BUSY = 429  # it refuses whatever is asked, and a list costs it more
+
+
+class WatchRefused(Exception):
+    """The server does not continue from this version, for whatever reason: it has forgotten it, or has not come so far. List again, unless BUSY."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class KnownObject(NamedTuple):
@@ -76,13 +83,13 @@ class WatchState:
         """The event of one line of the watch; None for a bookmark.
 
         Raises:
-            WatchExpired: the server reports an error.
+            WatchRefused: the server reports an error.
             ValueError: the line is not an event.
         """
         event = oversize.event(line)
         what, body = text(event, "type"), part(event, "object")
         if what == "ERROR":
-            raise WatchExpired(text(body, "message"))
+            raise WatchRefused(text(body, "message") or "the server reports an error", whole(body.get("code")))
         self.version = named(body, "resourceVersion")
         return None if what == "BOOKMARK" else self._shown(WatchEvent(body, gone=what == "DELETED"))
 
@@ -111,9 +118,9 @@ class Lines:
         """The lines that are complete now.
 
         Raises:
-            WatchExpired: a line does not end.
+            WatchRefused: a line does not end.
         """
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > LONGEST:
-            raise WatchExpired(f"a line of more than {LONGEST} bytes")
+            raise WatchRefused(f"a line of more than {LONGEST} bytes")
         return [line for line in lines if line]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PODLESS = timedelta(seconds=60)  # a busy controller makes a pod in seconds
 TAKEN_AWAY = {"Killed", "Evicted"}
+REFUSALS = {2, 65}  # exit codes: wrong usage, and what needs attention
 OUTLIVED = timedelta(seconds=10)  # a Job is marked as ended within a moment, unless another container of its pod keeps running
 MAX_TRIES = 99  # a name of 63 characters has room for two digits; then from 1 again, when the old Job is gone
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sluice_operator.state.view import View
 
-SOURCE_ACTIVE, REFUSALS = 75, {2, 65}  # the source is in use; wrong usage, and what needs attention
+SOURCE_ACTIVE = 75  # exit code: the source is in use
 STOPPING = "MigrationStopping"
 JUDGED = {MigrationState.COMPLETE, MigrationState.FAILED, MigrationState.SOURCE_ACTIVE}
 
@@ -61,7 +61,7 @@ def _outcome(seen: JobView) -> MigrationState:
     code = seen.end.code if seen.end else None
     if seen.done:
         return MigrationState.COMPLETE
-    if code in REFUSALS:
+    if code in jobs.REFUSALS:
         return MigrationState.FAILED
     return MigrationState.SOURCE_ACTIVE if code == SOURCE_ACTIVE else MigrationState.LOST
 

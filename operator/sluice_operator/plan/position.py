@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.view import Step, View
 
 Onto = TypeVar("Onto", "Status", "Step")
-HELD, REFUSALS = 75, {2, 65}  # another program has the lease; wrong usage, and what cannot be done
+HELD = 75  # exit code: another program has the lease
 MOST_FAILURES = 3  # of tries that were not refused and did not come to their end
 MOST_IDS = 20
 LEFT = "if its plan was written down, the next driver carries it out, and `sluice show` names it as the last reset"
@@ -117,7 +117,7 @@ def _ended(view: View, found: PositionStatus, seen: JobView) -> PositionStatus:
         return replace(found, state=PositionState.COMPLETE, moved=seen.pod.moved if seen.pod else None)
     if seen.end is None or seen.taken_away:
         return _later(view, replace(found, state=PositionState.LOST))
-    if seen.end.code in REFUSALS:
+    if seen.end.code in jobs.REFUSALS:
         return replace(found, state=PositionState.REFUSED)
     if seen.end.code == HELD:
         return _later(view, replace(found, state=PositionState.HELD))

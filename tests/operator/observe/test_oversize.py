@@ -16,7 +16,7 @@ from simulated_cluster import SPEC
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.kept import of_pod_or_job as kept_of
-from sluice_operator.observe.watch_state import LONGEST, Lines, WatchExpired, WatchState
+from sluice_operator.observe.watch_state import LONGEST, Lines, WatchRefused, WatchState
 from sluice_operator.resource.fields import MAX_BYTES
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.metadata import metadata
@@ -194,7 +194,7 @@ def test_a_line_without_end_is_not_kept() -> None:
     """The watch lists again."""
     lines = Lines()
     lines.feed(b"x" * LONGEST)
-    with pytest.raises(WatchExpired):
+    with pytest.raises(WatchRefused):
         lines.feed(b"x")
 
 

@@ -21,7 +21,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceSnapshot
-from sluice_operator.observe.watch_state import WatchExpired, WatchState
+from sluice_operator.observe.watch_state import WatchRefused, WatchState
 from sluice_operator.plan.rules import plan
 from sluice_operator.settings import Settings
 from sluice_operator.state.actions import RemoveFinalizer
@@ -291,7 +291,7 @@ def test_a_line_of_a_watch_of_any_form_is_an_event_or_refused(data: bytes) -> No
     """The watch goes on with the next line."""
     try:
         WatchState().line(data)
-    except (ValueError, WatchExpired):
+    except (ValueError, WatchRefused):
         return
 
 

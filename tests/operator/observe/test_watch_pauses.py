@@ -20,13 +20,17 @@ AHEAD = b'{"type":"ERROR","object":{"code":504,"message":"Timeout: Too large res
 PAUSES = (7.0, 8.0, 9.0)
 
 
+def _error(code: int) -> bytes:
+    return json.dumps({"type": "ERROR", "object": {"code": code}}).encode() + b"\n"
+
+
 class Reply:
     """What aiohttp gives back: bytes in pieces. A number among them is seconds that pass without a byte."""
 
-    ok, status, connection = True, 200, None
+    connection = None
 
-    def __init__(self, server: FakeServer, pieces: Sequence[bytes | float]) -> None:
-        self._server, self._pieces, self.content = server, pieces, self
+    def __init__(self, server: FakeServer, pieces: Sequence[bytes | float], status: int = 200) -> None:
+        self._server, self._pieces, self.content, self.status, self.ok = server, pieces, self, status, status < 400
 
     async def __aenter__(self) -> Self:
         return self
@@ -37,6 +41,10 @@ class Reply:
     async def read(self) -> bytes:
         """All of it."""
         return b"".join(piece for piece in self._pieces if isinstance(piece, bytes))
+
+    async def text(self) -> str:
+        """An error's message."""
+        return ""
 
     async def iter_any(self) -> AsyncIterator[bytes]:
         """Whatever is there."""
@@ -50,8 +58,8 @@ class Reply:
 class FakeServer:
     """Lists nothing, and ends every watch as it is told to. It ends the scene at the fifth pause or the twentieth watch."""
 
-    def __init__(self, pieces: Sequence[bytes | float]) -> None:
-        self.now, self.watches, self.lists, self.slept, self._pieces = 0.0, 0, 0, list[float](), pieces
+    def __init__(self, pieces: Sequence[bytes | float], status: int) -> None:
+        self.now, self.watches, self.lists, self.slept, self._pieces, self._status = 0.0, 0, 0, list[float](), pieces, status
 
     def get(self, _path: str, query: dict[str, Any], _silent: float) -> Reply:
         """A request."""
@@ -61,7 +69,7 @@ class FakeServer:
         self.watches += 1
         if self.watches == 20:
             raise asyncio.CancelledError
-        return Reply(self, self._pieces)
+        return Reply(self, self._pieces, self._status)
 
     async def sleep(self, seconds: float) -> None:
         """Instead of asyncio's."""
@@ -71,9 +79,9 @@ class FakeServer:
             raise asyncio.CancelledError
 
 
-def played(pieces: Sequence[bytes | float], monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+def played(pieces: Sequence[bytes | float], monkeypatch: pytest.MonkeyPatch, status: int = 200) -> FakeServer:
     """A watch of a server that answers each one so."""
-    server = FakeServer(pieces)
+    server = FakeServer(pieces, status)
     monkeypatch.setattr(watch, "PAUSES", PAUSES)
     monkeypatch.setattr(asyncio, "sleep", server.sleep)
     one = Watch(cast("WatchServer", server), "Pod", "shop", lambda _kind, _event: None, lambda: server.now)
@@ -102,6 +110,12 @@ def test_a_watch_that_ends_soon_is_not_begun_again_at_once(
 def test_a_version_that_the_server_refuses_is_not_asked_for_again(pieces: list[bytes | float], lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the reason. Where the connection ends, it is."""
     assert played(pieces, monkeypatch).lists == lists
+
+
+@pytest.mark.parametrize(("status", "lists"), [(429, 1), (400, 5), (403, 5), (410, 5), (500, 5), (504, 5)])
+def test_a_server_that_is_busy_is_not_asked_for_a_whole_list(status: int, lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of the version, and a list costs it more. Any other status may be about the version."""
+    assert played([], monkeypatch, status).lists == played([_error(status)], monkeypatch).lists == lists
 
 
 @pytest.mark.parametrize("end", [[], [ERROR], [EXPIRED]], ids=["end", "error", "410"])
