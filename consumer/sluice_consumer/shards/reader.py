@@ -289,8 +289,9 @@ class ShardReader:
             wanted = len(page.records) if last is None else _up_to(page.records, last)
             beyond = wanted < len(page.records)
             pages.buffer.take(page.records.part(0, wanted), UNLIMITED, UNLIMITED)
-            if last is not None and (beyond or pages.buffer.position.sequence == last):
-                return pages.buffer.position.sequence == last
+            met = bool(pages.buffer.taken) and pages.buffer.position.sequence == last  # `start` may have that number, too
+            if last is not None and (beyond or met):
+                return met
             if page.next_iterator is None:
                 return bound.end == END
             if last is not None and page.behind_millis == 0 and not len(page.records):

@@ -42,6 +42,15 @@ def test_a_range_inside_an_aggregate(stream: Stream) -> None:
     assert stream.replay(fetched).columns == fetched.columns
 
 
+@pytest.mark.parametrize("end", [3, None])
+def test_a_range_inside_an_aggregate_is_read_through_empty_replies_in_front_of_it(stream: Stream, end: int | None) -> None:
+    """Its start has the sequence number of its end: that does not say that it was read. A search for poison bounds such ranges."""
+    number = stream.put(AGGREGATE)[0]
+    stream.behaves(empty_pages=2)
+    bound = BoundRange(SHARD, Position.after(number, 1), Position.after(number, end), number, (4 if end is None else end) - 1)
+    assert stream.reader.replay(bound).columns.data == [b"2", b"3", b"4"][: bound.records]
+
+
 def test_an_aggregate_that_an_older_version_has_bound_as_one_record_is_refused_with_the_way_out(stream: Stream) -> None:
     """It took aggregates with a key that is no text for records. What is read now can be accepted (`retention.settle`)."""
     users = b"".join(field_bytes(3, b"\x08\x00" + field_bytes(3, b"%d" % n)) for n in range(5))

@@ -18,6 +18,8 @@ from simulation.spark import Attempt
 from simulation.turnstile import Process
 from simulation.world import World
 
+from sluice_consumer.shards.reader import FOLLOWED
+
 LEASES = (12.0, 30.0)
 MAX_EPOCHS = 6
 MAX_SHARDS = 7
@@ -45,6 +47,7 @@ habits = st.builds(
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),
     folds=st.sampled_from([1, 0]),
     page=st.sampled_from([0, 0, 2]),
+    sparse=st.sampled_from([0, 0, FOLLOWED + 1]),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close or LATE in drawn.processes))
 # Who marks what it has not read must look first; so must who raises when its sink has the batch: else an outage hides that it has.

@@ -18,6 +18,7 @@ from sluice_checkpoints.memory.stream import DAY_MILLIS
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_consumer.shards.ranges import FetchRequest
+from sluice_consumer.shards.reader import FOLLOWED
 
 Row = Mapping[str, Any]
 HOUR_MILLIS = 3_600_000
@@ -67,6 +68,7 @@ class Rows:
         told: names of the records that retention took, and of which a row says so.
         poison: names of those that `process` cannot deal with. letters: of those with a final letter. excluded: of those that a row takes out.
         pending: letters that are not final, by the name of their text.
+        sparse: see `Habits`.
         moves: what resets did to what is owed.
         folded: shards that a row says are over, their own rows may be gone. reported: the possible losses that some epoch has reported.
     """
@@ -74,6 +76,7 @@ class Rows:
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
         self.table, self.stream = table, stream
         self.broken: list[tuple[str, str]] = []
+        self.sparse = 0
         self.rows: dict[str, dict[str, Any]] = {}
         self.writer = Writer()
         self.owned_in: set[str] = set()
@@ -316,6 +319,8 @@ class Rows:
         if " keeps records for" not in row["note"]:
             return  # one by a shorter retention: see `suspects`
         follows = row["note"].startswith("it follows")
+        if follows and self.sparse > FOLLOWED:
+            return  # a parent's last record does not come in time, so nobody knows when that was open (docs/protocol.md, "Ages")
         known = [self._open_at(parent) for parent in row.get("parents", ())] if follows else [self._read_at.get(shard, 0)]
         if (since := max(known, default=0)) and self.stream.now() - since < min(DAY_MILLIS, self.stream.retention_millis) - 60_000:
             self.breaks("what_it_says_is_true", f"{shard}: nothing expired, it is read up to {since} at least, and it says {row['note']}")

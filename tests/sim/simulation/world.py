@@ -50,6 +50,7 @@ class World(Scheduler):
         self.table = MemoryTable(hook=self._seen)
         self.stream = Stream(shards, now=lambda: round((EPOCH + self.time) * 1000))
         self.ledger = Ledger(self.table, self.stream)
+        self.ledger.sparse = self.habits.sparse
         self.outage: Outage | None = None
         self.outages, self.raised_late = 0, set[tuple[str, int]]()
         self.attempt_numbers = count(1)
