@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from sluice_checkpoints.aws.credentials import unavailable
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again
+from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, Again, may_pass
 
 T = TypeVar("T")
-ONLY_TOKEN = frozenset({EXPIRED_TOKEN})
 
 
 def attempted(call: Callable[[], T], named: Callable[[ClientError], Exception], refused: Callable[[BotoCoreError], Exception]) -> T:
@@ -37,15 +35,9 @@ def attempted(call: Callable[[], T], named: Callable[[ClientError], Exception], 
         raise unavailable(error) or refused(error) from error
 
 
-def passing(error: ClientError, transient: AbstractSet[str], expired: AbstractSet[str] = ONLY_TOKEN) -> Again | None:
-    """`Again` for an answer with one of these codes, or of the service's own failure; None for any other answer.
-
-    Args:
-        error: the answer.
-        transient: codes that may pass.
-        expired: codes that say that credentials have expired.
-    """
+def passing(error: ClientError) -> Again | None:
+    """`Again` for an answer that may pass (`retry.may_pass`); None for any other one."""
     code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
-    if code in transient | expired or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
-        return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code in expired else ""), cause=code)
+    if may_pass(error.response["ResponseMetadata"].get("HTTPStatusCode", 0), code, message):
+        return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code in EXPIRED else ""), cause=code)
     return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,20 +26,46 @@ NETWORK = "network: DNS, routes, proxy, VPC endpoint"  # what to check then
 # Credentials that expired may be renewed before the next try, even by another program: a pod's agent, or the writer of a credentials file. The file
 # is read again when a service refuses a key (`credentials.REFUSED_KEY`).
 EXPIRED_TOKEN = "ExpiredTokenException"  # noqa: S105 - no secret
+EXPIRED = frozenset({EXPIRED_TOKEN, "ExpiredToken"})
 EXPIRED_ADVICE = "the AWS credentials have expired and were not renewed; renew them, or use a role, whose credentials renew themselves"
-# API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.
-KINESIS_TRANSIENT = frozenset({
-    EXPIRED_TOKEN,
+# What may pass, of every service: the API references of DynamoDB, Kinesis, SQS and STS, their common errors, and what AWS's own SDKs repeat.
+PASSING_STATUS = frozenset({408, 425, 429})
+PASSING = EXPIRED | {
+    "InternalError",
     "InternalFailure",
     "InternalFailureException",
     "InternalServerError",
+    "KMS.ThrottlingException",
     "KMSThrottlingException",
+    "KmsThrottled",
     "LimitExceededException",
+    "OverLimit",
+    "PriorRequestNotComplete",
     "ProvisionedThroughputExceededException",
+    "ReplicatedWriteConflictException",
+    "RequestExpired",  # a clock that was off; so the two after next
+    "RequestInTheFuture",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "RequestTimeTooSkewed",
     "RequestTimeout",
+    "RequestTimeoutException",
     "ServiceUnavailable",
+    "SlowDown",
+    "ThrottledException",
+    "Throttling",
     "ThrottlingException",
-})  # fmt: skip
+    "TooManyRequestsException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+SKEWED, OFF = "InvalidSignatureException", re.compile("Signature (expired|not yet current)")
+
+
+def may_pass(status: int, code: str, message: str) -> bool:
+    """Whether the same call may succeed later, by a service's answer: its HTTP status, its error code without a prefix, its message."""
+    return status >= 500 or status in PASSING_STATUS or code in PASSING or (code == SKEWED and OFF.match(message) is not None)
 
 
 class Again(Exception):

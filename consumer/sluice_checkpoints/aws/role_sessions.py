@@ -17,14 +17,13 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import Credentials, of_process
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, NETWORK, Again
+from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, NETWORK, Again
 from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.errors import AccessDenied, Refused
 
 CONNECT_SECONDS, READ_SECONDS = 5, 10
 ROLES = 1024  # a group of consumers has one each
 DENIED = "AccessDenied"
-EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
 
 
 def credentials_of(role: AssumedRole | None, region: str) -> Credentials:

@@ -20,7 +20,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from sluice_checkpoints.aws import side_by_side
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import MISSING, unavailable
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
+from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, Again, Patience, may_pass
 from sluice_checkpoints.errors import AccessDenied, Refused, SluiceError
 from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.protocol.rows import Item
@@ -32,20 +32,7 @@ CONNECTIONS = 16  # that a client keeps open, so as many calls on a table run si
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CANCELLED = "TransactionCanceledException"
-# What the service or the way to it says when the same call may succeed a moment later.
-TRANSIENT = frozenset({
-    EXPIRED_TOKEN,
-    "InternalServerError",
-    "InternalFailure",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-})  # fmt: skip
-# The same inside the reasons of a cancelled transaction (API reference, TransactWriteItems). If it has several, the first one here is its cause.
+# What may pass, in the reasons of a cancelled transaction (API reference, TransactWriteItems). If it has several, the first one here is its cause.
 TRANSIENT_REASONS = ("ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict")
 
 
@@ -67,8 +54,9 @@ class Endpoint:
 
 
 def client(endpoint: Endpoint, connections: int = CONNECTIONS) -> Api:
-    """A DynamoDB client without retries of its own."""
+    """A DynamoDB client without retries of its own. It calls the region's address, as `dynamodb.http` does, not the account's."""
     config = Config(
+        account_id_endpoint_mode="disabled",
         connect_timeout=endpoint.timeout,
         read_timeout=endpoint.timeout,
         max_pool_connections=connections,
@@ -83,7 +71,7 @@ def transient(error: ClientError) -> bool:
     code = error.response["Error"]["Code"]
     if code == CANCELLED:
         return cause(error) != CANCELLED
-    return code in TRANSIENT or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
+    return may_pass(error.response["ResponseMetadata"]["HTTPStatusCode"], code, error.response["Error"]["Message"])
 
 
 def cause(error: ClientError) -> str:
@@ -122,7 +110,7 @@ def _named(error: Exception) -> Exception | None:
         return None
     code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
     if transient(error):
-        return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=cause(error))
+        return Again(f"{error}; {EXPIRED_ADVICE}" if code in EXPIRED else str(error), cause=cause(error))
     if code in {"AccessDeniedException", "UnrecognizedClientException"}:
         kind = AccessDenied if code == "AccessDeniedException" else Refused  # the other one: nobody knows whose credentials these are
         return kind(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.boto_calls import attempted, passing
 from sluice_checkpoints.aws.boto_clients import kept_client
-from sluice_checkpoints.aws.retry import KINESIS_TRANSIENT, Patience
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.aws.signed_http import service_url
 from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable
@@ -128,7 +128,7 @@ class BotoStreamCatalog:
         return self.patience.call(f"{what} of stream {self.name}", attempt)
 
     def _named(self, what: str, error: ClientError) -> Exception:
-        if again := passing(error, KINESIS_TRANSIENT):
+        if again := passing(error):
             return again
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         if code == "ExpiredNextTokenException":

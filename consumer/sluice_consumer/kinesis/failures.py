@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.aws import denials
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again
+from sluice_checkpoints.aws.retry import EXPIRED as EXPIRED_TOKENS
+from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, Again, may_pass
 from sluice_checkpoints.aws.signed_http import refusal
 from sluice_checkpoints.errors import AccessDenied, Refused
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
@@ -47,7 +48,8 @@ class Failure:
     @property
     def of_format(self) -> bool:
         """Whether the request's format may be to blame; the same call in JSON finds out."""
-        return self.status == UNSUPPORTED_MEDIA_TYPE or (self.status < 500 and (not self.code or self.code in UNKNOWN_FORMAT))
+        unknown = not self.code or self.code in UNKNOWN_FORMAT
+        return self.status == UNSUPPORTED_MEDIA_TYPE or (unknown and not may_pass(self.status, self.code, self.message))
 
     @property
     def is_crash(self) -> bool:
@@ -68,8 +70,8 @@ def failure(reply: Failure) -> Exception:
         return ShardNotFound(reply.message)
     # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
     ahead = reply.code == "InvalidArgumentException" and "cannot be greater than" in reply.message
-    if reply.status >= 500 or reply.code in KINESIS_TRANSIENT or ahead:
-        advice = f"; {EXPIRED_ADVICE}" if reply.code == EXPIRED_TOKEN else ""
+    if may_pass(reply.status, reply.code, reply.message) or ahead:
+        advice = f"; {EXPIRED_ADVICE}" if reply.code in EXPIRED_TOKENS else ""
         return Again(reply.text + advice, cause=reply.code or f"HTTP {reply.status}")
     missing = denials.of_call(reply.code, reply.message)
     told = (f"Kinesis refuses the call: {reply.text}", missing or ADVICE.get(reply.code or str(reply.status)))

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.boto_calls import attempted, passing
 from sluice_checkpoints.aws.boto_clients import kept_client
-from sluice_checkpoints.aws.retry import EXPIRED_TOKEN, KINESIS_TRANSIENT, Patience
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.plurals import counted
@@ -22,18 +22,6 @@ from sluice_consumer.sinks.edge import SinkUnavailable
 log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 10
 CHECK_SECONDS = 10.0  # of patience when the driver starts: an outage of that service keeps no consumer from working
-# API references of SendMessage and GetQueueAttributes, and errors that are common to all services.
-TRANSIENT = KINESIS_TRANSIENT | {
-    "InternalError",
-    "KmsThrottled",
-    "KMS.ThrottlingException",
-    "OverLimit",
-    "RequestThrottled",
-    "RequestThrottledException",
-    "Throttling",
-    "TooManyRequestsException",
-}
-EXPIRED = {EXPIRED_TOKEN, "ExpiredToken"}
 MISSING = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException"}
 DENIED = {
     "AccessDenied",
@@ -108,7 +96,7 @@ class LetterService:
         )
 
     def _named(self, action: str, error: ClientError) -> Exception:
-        if again := passing(error, TRANSIENT, EXPIRED):
+        if again := passing(error):
             return again
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         if code in MISSING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sluice_checkpoints.aws.retry import Again, Once, Patience, worth_saying
+from sluice_checkpoints.aws.retry import Again, Once, Patience, may_pass, worth_saying
 from sluice_checkpoints.errors import ServiceUnavailable
 
 
@@ -111,3 +111,28 @@ def test_a_limit_of_days_does_not_end_in_an_overflow() -> None:
         return "answer"
 
     assert time.patience(limit=86_400.0).call("GetItem on table t", attempt) == "answer"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "passes"),
+    [
+        (500, "", "", True),
+        (429, "429", "", True),
+        (408, "", "", True),
+        (425, "", "", True),
+        (400, "ThrottlingException", "", True),
+        (400, "TooManyRequestsException", "", True),
+        (400, "RequestTimeoutException", "", True),
+        (400, "ReplicatedWriteConflictException", "", True),
+        (400, "ExpiredToken", "", True),
+        (400, "RequestTimeTooSkewed", "", True),
+        (403, "InvalidSignatureException", "Signature not yet current: 2 is still later than 1", True),
+        (403, "InvalidSignatureException", "The request signature we calculated does not match", False),
+        (400, "ValidationException", "Signature expired", False),
+        (403, "", "", False),
+        (404, "ResourceNotFoundException", "", False),
+    ],
+)
+def test_an_answer_that_may_pass(status: int, code: str, message: str, passes: bool) -> None:  # noqa: FBT001 - a table
+    """Of whatever service, and of a proxy on the way."""
+    assert may_pass(status, code, message) == passes

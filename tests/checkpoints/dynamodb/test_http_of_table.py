@@ -11,10 +11,10 @@ import pytest
 import urllib3
 from botocore.session import Session
 
-from sluice_checkpoints.aws.retry import NoListener, Patience
+from sluice_checkpoints.aws.retry import Again, NoListener, Patience
 from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
-from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp
-from sluice_checkpoints.dynamodb.table import DynamoTable
+from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp, http_client
+from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.table import Delete, Update, equals
 
@@ -100,6 +100,7 @@ def test_a_call_is_signed_and_names_its_operation(table: DynamoTable, service: S
         pytest.param((200, b"[]", {}), id="no object"),
         pytest.param((200, b"<html>sign in</html>", {}), id="of a proxy"),
         pytest.param((503, b"<html>busy</html>", {}), id="of a load balancer"),
+        pytest.param((429, b"local_rate_limited", {}), id="of a mesh with a rate limit"),
         pytest.param(says({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}, 400), id="that says not now"),
         pytest.param(says({"__type": "com.amazon.coral.service#ExpiredTokenException"}, 400), id="to credentials about to be renewed"),
         pytest.param(urllib3.exceptions.ProtocolError("Connection aborted."), id="that never came"),
@@ -110,6 +111,23 @@ def test_a_reply_that_is_no_answer_is_asked_for_again(table: DynamoTable, servic
     service.answers = [broken, says(ROW)]
     assert table.get("a") == {"id": "a", "n": 1}
     assert len(service.asked) == 2
+
+
+def test_both_clients_call_one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of credentials that know their account, botocore calls the account's. A rule of a network by names would block half of a driver's calls."""
+    for name, value in {"ACCESS_KEY_ID": "k", "SECRET_ACCESS_KEY": "s", "ACCOUNT_ID": "111122223333"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    called: list[str] = []
+
+    def noted(request: Any, **_: Any) -> None:
+        called.append(request.url)
+        raise Again("not sent")
+
+    boto = client(Endpoint("eu-west-1"))
+    boto.meta.events.register("before-send", noted)
+    with pytest.raises(Again, match="not sent"):
+        boto.get_item(TableName="orders", Key={"id": {"S": "a"}})
+    assert called == [http_client(Endpoint("eu-west-1"))._http._signer.url]
 
 
 def test_what_does_not_pass_ends_at_the_limit(table: DynamoTable, service: Service) -> None:

@@ -104,6 +104,7 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "a bad argument": (error("InvalidArgumentException", "Limit"), Refused, "InvalidArgumentException: Limit"),
     "no permission": (error("AccessDeniedException", "no"), Refused, "roleArn, or the pod's role without it, needs kinesis:GetShardIterator"),
     "no permission for the key": (error("KMSAccessDeniedException"), AccessDenied, "roleArn, or the pod's role without it, needs kms:Decrypt"),
+    "a wrong key": (error("InvalidSignatureException", "The request signature we calculated does not match"), Refused, "check the credentials"),
     "a page of a proxy": ((403, b"<html>"), Refused, "HTTP 403"),
 }
 

@@ -60,7 +60,7 @@ class TestCbor:
         get_records(fluent)
         assert (spoken(server), slept) == (["cbor-1.1", "json-1.1", "json-1.1"], [])
 
-    @pytest.mark.parametrize("name", ["throughput", "internal", "a gateway", "no connection"])
+    @pytest.mark.parametrize("name", ["throughput", "internal", "a gateway", "a mesh with a rate limit", "a proxy that waited", "no connection"])
     def test_what_passes_is_no_reason_to_change(self, fluent: HttpKinesis, server: Server, name: str) -> None:
         """Throttling and lost connections say nothing about the format."""
         server.says(PASSING[name], (200, Style().reply(self.HELD)))

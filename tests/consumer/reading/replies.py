@@ -62,6 +62,9 @@ PASSING: dict[str, Answer] = {
     "credentials about to be refreshed": error("ExpiredTokenException"),
     "internal": error("InternalFailure", status=500),
     "a gateway": (502, b"<html>bad gateway</html>"),
+    "a mesh with a rate limit": (429, b"local_rate_limited"),
+    "a proxy that waited": (408, b""),
+    "a clock that is off": error("InvalidSignatureException", "Signature expired: 20251121T050000Z is now earlier than 20251121T051000Z"),
     "half a reply": (200, b'{"Records": ['),
     "no connection": urllib3.exceptions.ProtocolError("reset"),
     "no answer": urllib3.exceptions.ReadTimeoutError(None, "/", "timed out"),  # type: ignore[arg-type]
