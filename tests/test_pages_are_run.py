@@ -97,6 +97,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     },
     "docs/dead-letters.md": {
         "from sluice_consumer.sinks import json_rows": Run(ITS_OWN),
+        "PLACE = [": Run("tests/contract/spark/test_folder_letters.py::test_a_record_of_several_rows_is_in_its_letter_or_in_the_sink"),
         "sluice dead-letters list": Run("tests/kubectl/cli/test_letters.py::test_the_commands_for_a_folder_are_those_of_their_page"),
         "sluice dead-letters redrive": Run(ITS_OWN),
     },

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.plurals import counted
-from sluice_consumer.columns import readable
+from sluice_consumer.columns import PART, readable
 
 Prepare = TypeVar("Prepare", bound=Callable[..., Any])
 
@@ -66,28 +66,35 @@ class BatchInfo:
     args: Mapping[str, Any] = field(default_factory=dict)
 
     def reject(self, rows: DataFrame, reason: str) -> int:
-        """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
+        """Keeps records of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
 
         To be called in the driver, before `process` returns. The dead letters are pending until the batch is committed. If the function raises, it
         has rejected nothing, unless it had called a sink of Sluice, which may hold the batch. Then, and if the driver dies, the batch comes again
-        without the rows. The function leaves the rows out of its sink itself, and rejects them before it calls the sink.
+        without the records. The function leaves them out of its sink itself, whole, and rejects them before it calls the sink.
 
         Args:
-            rows: with the columns of a batch; others are left out of the dead letters.
+            rows: one of each record, with the columns of a batch; others are left out of the dead letters.
             reason: what is wrong with them, for people.
 
         Returns:
             How many there were.
 
         Raises:
-            Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a dead letter.
+            Refused: there is no `onError.deadLetter`, a column is missing, or rows are parts of a record. SinkUnavailable: the store did not take
+                a dead letter.
         """
         store = LETTERS.of(self.consumer)
         if store is None:
             raise Refused("info.reject: onError.deadLetter is not set, or this is not a driver")
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
-        letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
+        parts = PART in rows.schema["data"].metadata
+        letters = [] if parts else [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
+        if parts or len({letter.place for letter in letters}) < len(letters):
+            raise Refused(
+                "info.reject: a record has several of these rows, and a dead letter is a whole record. Reject rows of the batch itself, one of each "
+                'record, and leave out all rows of these records (docs/dead-letters.md, "Records of several rows")'
+            )
         store.reject(letters)
         return len(letters)
 

@@ -16,6 +16,7 @@ from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 
 Letters = tuple[DeadLetter, ...]
+MOST_ENTRIES = 100  # that the commit of a batch names: more of them become one, for a row of the table holds 400 KB
 
 
 class LetterStore(Protocol):
@@ -94,7 +95,11 @@ class BatchLetters:
         by_shard = {row.id: row for row in rows}
         rejected = [(entry, found) for entry, (name, found) in sorted(self._held.items()) if name.batch == batch and name.kind == REJECTED]
         self._carry(batch + 1, [letter for _, found in rejected for letter in found if let_go(by_shard.get(letter.shard), letter)])
-        entries = [self._within(batch, entry, found, by_shard) for entry, found in rejected]
+        inside = {letter.place: letter for _, found in rejected for letter in found if contains(by_shard.get(letter.shard), letter)}
+        whole = [] if len(rejected) > MOST_ENTRIES else [(entry, found) for entry, found in rejected if all(one.place in inside for one in found)]
+        named = {letter.place for _, found in whole for letter in found}
+        rest = tuple(letter for place, letter in inside.items() if place not in named)
+        entries = (*(entry for entry, _ in whole), self._hold(batch, REJECTED, rest) if rest else None)
         return (*(row.letter for row in rows if row.letter), *(entry for entry in entries if entry))
 
     def publish(self, entries: Sequence[str]) -> tuple[str, ...]:
@@ -108,10 +113,6 @@ class BatchLetters:
     def forget(self, committed: int, left: Sequence[str]) -> None:
         """Deletes what is pending of committed batches, but for what is `left` to be published: nobody makes it final any more."""
         self._drop([entry for entry, (name, _) in self._held.items() if name.batch <= committed and entry not in left])
-
-    def _within(self, batch: int, entry: str, letters: Letters, rows: Mapping[str, ShardRow]) -> str | None:
-        inside = tuple(letter for letter in letters if letter.shard in rows and contains(rows[letter.shard], letter))
-        return entry if inside == letters else self._hold(batch, REJECTED, inside) if inside else None
 
     def _carry(self, batch: int, letters: Sequence[DeadLetter]) -> None:
         known = self.rejected(batch)  # of an epoch that died before the commit
@@ -131,9 +132,9 @@ class BatchLetters:
             self._held = {entry: found for entry, found in self._held.items() if entry not in gone}
 
 
-def contains(row: ShardRow, letter: DeadLetter) -> bool:
+def contains(row: ShardRow | None, letter: DeadLetter) -> bool:
     """Whether a record that was in a range when it was bound is in it still: a range only becomes shorter at its end."""
-    return bool(row.records) and not let_go(row, letter)
+    return row is not None and bool(row.records) and not let_go(row, letter)
 
 
 def let_go(row: ShardRow | None, letter: DeadLetter) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.columns import readable
+from sluice_consumer.columns import PART, readable
 from sluice_consumer.sinks.document_values import forms, unfit, unreadable
 from sluice_consumer.sinks.options import INDEX
 
@@ -57,7 +57,8 @@ def json_rows(batch: DataFrame, schema: str, keep: Sequence[str] = (), *, lines:
     Raises:
         Refused: the schema is no DDL, or a name in it or in `keep` cannot be had.
     """
-    return decoded(batch, schema_of(batch.sparkSession, schema, "schema"), keep, lines=lines, where="")
+    rows = decoded(batch, schema_of(batch.sparkSession, schema, "schema"), keep, lines=lines, where="")
+    return rows.withMetadata("data", {PART: True}) if lines and "data" in keep else rows
 
 
 def decoded(batch: DataFrame, schema: StructType, keep: Sequence[str], *, lines: bool, where: str = "pipeline.args.") -> DataFrame:

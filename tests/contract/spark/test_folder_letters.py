@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import page_blocks
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import DiskFolder, letters, pending_letters
@@ -18,6 +21,7 @@ from sluice_consumer.batches.batch_letters import BatchLetters, Letters
 from sluice_consumer.letters.stores import FolderLetters
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import redrive
+from sluice_consumer.sinks import json_rows
 from sluice_consumer.spark.engine import without
 
 pytestmark = pytest.mark.spark
@@ -67,6 +71,44 @@ def test_a_process_rejects_nothing_into_the_letters_of_another_consumer(spark: S
     with pytest.raises(Refused, match=r"onError\.deadLetter is not set"):
         BatchInfo("c", 1, False, "s", ("shardId-1",)).reject(redrive.frame(spark, [LETTER]), "no")  # noqa: FBT003 - replay
     pipelines.LETTERS.raised("c")
+
+
+LINES = [replace(LETTER, data=b'{"customer": "a"}\n{"customer": "b"}\nbad\nbad'), replace(OTHER, data=b'{"customer": "c"}')]
+
+
+@pytest.fixture
+def info(folder: FolderLetters, monkeypatch: pytest.MonkeyPatch) -> BatchInfo:
+    """Of a batch whose letters go to the folder."""
+    monkeypatch.setattr(pipelines, "LETTERS", pipelines.DriverLetters({"c": BatchLetters(folder, 1)}))
+    return BatchInfo("c", 7, False, "s", ("shardId-1",))  # noqa: FBT003 - replay
+
+
+def test_a_record_of_several_rows_is_in_its_letter_or_in_the_sink(spark: SparkSession, folder: FolderLetters, info: BatchInfo) -> None:
+    """By the `process` of the page: what is redriven is in the sink once, and twice redriven nothing of it is."""
+    stored: list[str] = []
+    names: dict[str, Any] = {"json_rows": json_rows, "write": lambda rows, _info: stored.extend(row.customer for row in rows.collect())}
+    exec(page_blocks.beginning("docs/dead-letters.md", "PLACE = ["), names)  # noqa: S102 - the page's
+    names["process"](redrive.frame(spark, LINES), info)
+    ((_, letters_of_it),) = folder.held().values()
+    assert (stored, [letter.data for letter in letters_of_it]) == (["c"], [LINES[0].data])
+    names["process"](redrive.frame(spark, letters_of_it), info)
+    assert stored == ["c"]
+
+
+def _documents(batch: DataFrame) -> DataFrame:
+    return json_rows(batch, "customer STRING", keep=batch.columns, lines=True).where("false")
+
+
+def _exploded(batch: DataFrame) -> DataFrame:
+    return batch.withColumn("line", f.explode(f.split(f.col("data").cast("string"), "\n"))).where("line = 'bad'")
+
+
+@pytest.mark.parametrize("part_of", [_documents, _exploded])
+def test_rows_that_are_parts_of_records_are_not_rejected(spark: SparkSession, info: BatchInfo, folder: FolderLetters, part_of: Any) -> None:
+    """A redrive would store the other rows again. Of `json_rows` it is known before there is any."""
+    with pytest.raises(Refused, match="a dead letter is a whole record"):
+        info.reject(part_of(redrive.frame(spark, LINES)), "bad")
+    assert folder.held() == {}
 
 
 class Nowhere:
