@@ -14,6 +14,7 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits, FoldPorts
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards import reader
@@ -170,9 +171,10 @@ class World:
         self.sink[number] = found
         self.steps("in the sink")
 
-    def read(self, plan: BatchPlan) -> Content:
+    def read(self, plan: BatchPlan, end: RunEnd | None = None) -> Content:
         """What the tasks of a batch do."""
-        task = Task(Epoch(self.generation, ""), plan.number, TaskAttempt(f"{self.generation}.0.0", 1), Limits(3, 1000), 1, lambda _: None)
+        limits = Limits(3, 1000, end.millis if end else None)
+        task = Task(Epoch(self.generation, ""), plan.number, TaskAttempt(f"{self.generation}.0.0", 1), limits, 1, lambda _: None)
         rows = self.store.read(row.id for row in plan.rows if self.reads(row.id))
         return tuple((i, tuple(read_shard(self.store, self.source, task, row).columns.data)) for i, row in rows.items())
 

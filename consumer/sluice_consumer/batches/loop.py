@@ -122,12 +122,11 @@ class Loop:
         Shards that had no turn to be looked at are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
         search needs other shards beside.
         """
-        past = self._timings.until.past(self._consumer.view) if self._timings.until else frozenset()
-        if self._isolating:
-            return past
         consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
-        goal = timings.until.reads_up_to(now) if timings.until else None
-        rows = planner.may_be_left_out(consumer.view, now, goal, timings.refreshing)
+        past = timings.until.past(consumer.view) if timings.until else frozenset()
+        if self._isolating or (timings.until and timings.until.reads_all(now)):
+            return past
+        rows = planner.may_be_left_out(consumer.view, now, timings.refreshing)
         rows = tuple(row for row in rows if row.id not in past)
         return planner.at_the_tip(rows, timings.look(rows)) | past
 

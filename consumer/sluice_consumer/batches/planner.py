@@ -140,20 +140,19 @@ def _begun(view: TableView) -> tuple[ShardRow, ...]:
     return tuple(row for row in _ordered(view.live) if row.batch == view.number)
 
 
-def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = None, refreshing: Refreshing = REFRESHING) -> tuple[ShardRow, ...]:
+def may_be_left_out(view: TableView, now_millis: int, refreshing: Refreshing = REFRESHING) -> tuple[ShardRow, ...]:
     """The rows that the next batch may leave out, if a look at their shards finds nothing (docs/protocol.md, "Idle shards"). A replay: none.
 
     Args:
         view: what the epoch knows.
         now_millis: the service's time, late by minutes at most.
-        goal_millis: what arrived up to then has to be read (`caught_up`), if that is asked for.
         refreshing: how those take part that were not read for about an hour.
     """
     if _begun(view):
         return ()
     found = _quiet(view)
     refreshed = _refreshed(found, now_millis, refreshing)
-    return tuple(row for row in found if row.id not in refreshed and (goal_millis is None or row.read_to >= goal_millis))
+    return tuple(row for row in found if row.id not in refreshed)
 
 
 def at_the_tip(rows: Iterable[ShardRow], looked: Mapping[str, bool]) -> frozenset[str]:
@@ -218,11 +217,6 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 def held(view: TableView, generation: int) -> int:
     """How many shards no earlier epoch can move any more: rows that carry this generation, rows at END, which are not fenced, and folded shards."""
     return view.known - sum(row.generation != generation for row in view.opened)
-
-
-def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
-    """Whether a shard is at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
-    return row.committed_position(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
 
 
 def unread_since(view: TableView, millis: int) -> bool:

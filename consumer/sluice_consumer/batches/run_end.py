@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -11,59 +10,54 @@ from sluice_consumer.batches.planner import TableView
 from sluice_consumer.config import UntilConfig
 
 SETTLED_MILLIS = 120_000  # by the service's clock after an arrival: a record that is not readable by then does not come any more
+SECOND_MILLIS = 1000  # a listing says its time in whole seconds: it came before the next one
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The service's time up to which a run reads, in epoch milliseconds.
+    """The service's time at which a run ends: what arrived then or later is not read.
 
     Attributes:
-        millis: that time.
-        cuts: what arrived then or later is not read. False: it may be, and does not keep the run from ending (the tip).
+        millis: that time, in epoch milliseconds.
+        settled_millis: so long after it an empty shard brings no more from before it. 0 at the tip: what can be read then, counts.
     """
 
     millis: int
-    cuts: bool = False
+    settled_millis: int = SETTLED_MILLIS
 
     @staticmethod
     def of(until: UntilConfig | None, listed_millis: int) -> RunEnd | None:
         """The end of a run whose epoch listed the shards at `listed_millis`; None: it has none."""
         if until is None:
             return None
-        if until.millis is None:
-            return RunEnd(listed_millis + 1000)  # whole seconds: the listing came before the next one
-        return RunEnd(until.millis, cuts=True)
+        return RunEnd.tip(listed_millis) if until.millis is None else RunEnd(until.millis)
+
+    @staticmethod
+    def tip(listed_millis: int) -> RunEnd:
+        """The end of a run that reads what had arrived when the shards were listed."""
+        return RunEnd(listed_millis + SECOND_MILLIS, settled_millis=0)
 
     def past(self, view: TableView) -> frozenset[str]:
         """Shards of which nothing more is delivered, though they are not at END: no batch has them."""
-        return frozenset(row.id for row in view.opened if self.cuts and self._is_past(view, row))
+        return frozenset(row.id for row in view.opened if self._is_past(view, row))
 
     def _is_past(self, view: TableView, row: ShardRow) -> bool:
         """Whoever has bound the last range, it says that nothing in front of the cut is left: neither a record nor the shard's end."""
-        settled = row.was_open and row.read_to >= self.millis + SETTLED_MILLIS
-        return planner.caught_up(view, row, self.millis) and (row.is_cut or settled)
+        settled = row.was_open and row.read_to >= self.millis + self.settled_millis
+        return row.batch <= view.committed and row.read_to >= self.millis and (row.is_cut or settled)
 
-    def reads_up_to(self, now_millis: int) -> int | None:
-        """What every shard has to be read up to before it may be left out as idle; None: nothing more than usual.
-
-        Before a timestamp is settled, idle shards wait for it as for anything else. Afterwards none is left out that is not past it.
-        """
-        if self.cuts:
-            return None if now_millis < self.millis + SETTLED_MILLIS else sys.maxsize
-        return self.millis
+    def reads_all(self, now_millis: int) -> bool:
+        """Whether no shard is left out as idle that is not past the end. Before a timestamp is settled, they wait for it as for anything else."""
+        return not self.settled_millis or now_millis >= self.millis + self.settled_millis
 
     def is_reached(self, view: TableView) -> bool:
         """Whether the run ends here. To be asked after planning, for that is when children of shards that ended get their rows."""
-        if self.cuts:
-            return not planner.next_batch(view, self.past(view)).rows and not planner.waits_for_number(view)
-        return not planner.next_batch(view).rows or not self.unread(view)
+        return not planner.next_batch(view, self.past(view)).rows and not planner.waits_for_number(view)
 
     def unread(self, view: TableView) -> list[ShardRow]:
         """Rows of shards that were not read up to there."""
-        if self.cuts:
-            finished = self.finished(view)
-            return [row for row in view.opened if row.id not in finished]
-        return [row for row in view.live.values() if not planner.caught_up(view, row, self.millis)]
+        finished = self.finished(view)
+        return [row for row in view.opened if row.id not in finished]
 
     def finished(self, view: TableView) -> frozenset[str]:
         """Shards that are not at END, and of which this run owes nothing more: they are past the end, or wait for one that is."""

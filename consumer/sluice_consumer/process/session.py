@@ -158,7 +158,7 @@ class Session:
             engine: what runs them.
             watching: what ends a batch that does not end.
         """
-        end = RunEnd.of(self._config.until, self.consumer.listed_millis)
+        end = engine.end = RunEnd.of(self._config.until, self.consumer.listed_millis)
         self._backfill = None if end is None else Backfill(self.consumer, end)
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())

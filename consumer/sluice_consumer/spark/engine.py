@@ -14,6 +14,7 @@ from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import pipelines
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import Config
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
@@ -37,7 +38,7 @@ def prepare(process: Process, spark: SparkSession, args: Mapping[str, Any]) -> N
     getattr(process, "prepare", lambda *_: None)(spark, args)
 
 
-def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
+def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int, end: RunEnd | None) -> BatchRead:
     """What the tasks of a batch get, its shards dealt to them."""
     batch = config.batch
     groups = planner.deal(plan.rows, cores, batch.shards_per_task)
@@ -52,7 +53,7 @@ def reading(config: Config, identity: StreamIdentity, generation: int, plan: Bat
         limits=Limits(
             min(plan.limit or batch.max_records_per_shard, batch.max_records_per_shard),
             batch.max_bytes_per_shard,
-            config.until.millis if config.until else None,
+            end.millis if end else None,
         ),
         groups=tuple(tuple(row.id for row in group) for group in groups),
     )
@@ -76,6 +77,7 @@ class SparkEngine:
         called: whether `process` was called with the batch that was given out last.
         tag: of the jobs of its batches, and of `prepare`.
         share: of the slots, for the tasks that read a batch.
+        end: of the run; None: it has none.
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
@@ -88,6 +90,7 @@ class SparkEngine:
         self.stream = config.stream
         self._generation, self._consumer_id = owner
         self.called, self.share = False, 1.0
+        self.end: RunEnd | None = None
         self._process = load(config.pipeline.entrypoint)
         self.tag = tag_of(self._consumer_id, self._generation)
         with tagged(spark.sparkContext, self.tag):  # a failed job of it says nothing about batches of other consumers
@@ -163,7 +166,7 @@ class SparkEngine:
     def _frame(self, plan: BatchPlan) -> DataFrame:
         warm = self._warm_up.slots if self._warm_up else 0
         cores = max(1, math.ceil((warm or self.spark.sparkContext.defaultParallelism) * self.share))
-        read = reading(self._config, self.identity, self._generation, plan, cores)
+        read = reading(self._config, self.identity, self._generation, plan, cores, self.end)
         return without(self.spark.read.format("sluice").option(OPTION, read.to_json()).load(), plan.without)
 
     def _info(self, plan: BatchPlan) -> BatchInfo:

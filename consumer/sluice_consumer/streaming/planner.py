@@ -16,6 +16,7 @@ from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.streaming import offsets
 from sluice_consumer.streaming.offsets import Offset
 
@@ -73,13 +74,14 @@ class StreamPlanner:
     Attributes:
         open: the batch given to Spark last and that is not committed, if any.
         handed: number of the batch whose tasks Spark was given last; 0: none in this epoch.
+        end: what counts, from `until_now` on.
     """
 
     def __init__(self, consumer: Consumer, around: Surroundings, accepted: int | None = None) -> None:
         assert consumer.row is not None  # noqa: S101 - it began
         self._consumer, self._around, self._row, self._accepted = consumer, around, consumer.row, accepted
         self._begun = False
-        self._goal: int | None = None
+        self.end: RunEnd | None = None
         self._answered: tuple[Offset, Offset] | None = None
         self.open: BatchPlan | None = None
         self.handed = 0
@@ -91,7 +93,7 @@ class StreamPlanner:
     def until_now(self) -> None:
         """From now on only what had arrived by now counts (`Trigger.AvailableNow`)."""
         self._consumer.audit()
-        self._goal = self._consumer.listed_millis + 1000  # whole seconds: the listing came before the next one
+        self.end = RunEnd.tip(self._consumer.listed_millis)
 
     def finish(self, done: Offset) -> None:
         """Spark has stored the batch that ends here: close and commit it, unless it is committed.
@@ -184,11 +186,11 @@ class StreamPlanner:
     def _next(self) -> BatchPlan | None:
         self._audit()
         consumer = self._consumer
-        left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
+        if self.end is not None:
+            return consumer.plan(self.end.past(consumer.view))
+        left = planner.may_be_left_out(consumer.view, consumer.listed_millis)
         looked = self._around.look((*left, *self._others(left)))
         plan = consumer.plan(planner.at_the_tip(left, looked))
-        if plan is None and self._goal is not None:
-            plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
         return plan if plan is not None and self._due(plan, looked) else None
 
     def _audit(self) -> None:
@@ -202,17 +204,12 @@ class StreamPlanner:
     def _others(self, left: Sequence[ShardRow]) -> list[ShardRow]:
         """Shards that take part, and of which only a look says whether they have more. They are looked at with `left`, so that each has its turn."""
         plan, known = planner.next_batch(self._consumer.view), {row.id for row in left}
-        if plan.replay or self._goal is not None or any(row.behind for row in plan.rows):
+        if plan.replay or any(row.behind for row in plan.rows):
             return []
         return [row for row in plan.rows if row.id not in known]
 
     def _due(self, plan: BatchPlan, looked: Mapping[str, bool]) -> bool:
-        view, goal = self._consumer.view, self._goal
-        if plan.replay or planner.waits_for_number(view):
-            return True
-        if goal is None:
-            return self._has_news(plan.rows, looked)
-        return not all(planner.caught_up(view, row, goal) for row in view.live.values())
+        return plan.replay or planner.waits_for_number(self._consumer.view) or self._has_news(plan.rows, looked)
 
     def _has_news(self, rows: Sequence[ShardRow], looked: Mapping[str, bool]) -> bool:
         """Whether one of the shards has more, or is to take part once an hour."""

@@ -183,7 +183,7 @@ class Source:
             return None
         cores = self._spark.sparkContext.defaultParallelism
         self.identity = self._work.consumer.identity or self.identity  # the last audit may have found another retention
-        return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores).to_json()
+        return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores, self.planner.end).to_json()
 
     def _report_progress(self, committed: Committed | None) -> None:
         if committed is not None or self._idle():

@@ -85,7 +85,9 @@ class Running:
         self.costs.tasks = len(groups)
         for number, group in enumerate(groups):
             attempt = TaskAttempt(f"1.{plan.number}.{number}", 1)
-            task = Task(self.consumer.epoch, plan.number, attempt, Limits(100, 2**20), 12.0, lambda _seconds: None)
+            task = Task(
+                self.consumer.epoch, plan.number, attempt, Limits(100, 2**20, self.until.millis if self.until else None), 12.0, lambda _seconds: None
+            )
             for row in self.store.read(shard.id for shard in group).values():
                 read_shard(self.store, self.reader, task, row)
 
@@ -230,7 +232,7 @@ def test_ready_and_lag_count_shards_that_are_left_out() -> None:
 
 def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
     """A shard counts as idle only when it was read as far; then the others go on without it."""
-    running = Running(6, busy=0, until=RunEnd(round(NOW * 1000) + 1000))
+    running = Running(6, busy=0, until=RunEnd.tip(round(NOW * 1000)))
     for _ in range(250):
         running.stream.put_in(next(iter(running.stream.shards)), b"x")
     running.loop()

@@ -115,7 +115,7 @@ class Bench:
         self.on_tell()
 
 
-READ = replace(ROW, records=2)
+READ = replace(ROW, records=2, readers={"1.0.0": 1})
 
 
 def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
@@ -174,37 +174,39 @@ def test_a_shard_that_had_no_turn_to_be_looked_at_is_at_the_tip_as_its_range_sai
     assert bench.told == [0, None]
 
 
-GOAL = 500
+GOAL = 1500
+TIP = RunEnd.tip(500)
+EMPTY = replace(ROW, end=ROW.start, readers={"1.0.0": 1})
 
 
 def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:
     """What arrives after the start is not waited for, and nothing is looked at."""
     early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
-    bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=RunEnd(GOAL))
+    bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=TIP)
     bench.loop.run()
     assert (bench.told, bench.drain.waits, bench.asked) == ([2, 2, 2], [5.0] * 2, 0)
 
 
 def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespace) -> None:
     """Nobody has read the shard up to the time of the start: `process` did not read, or the shard is sparse."""
-    bench = Bench(clock, FakeConsumer(clock, ROW, replace(ROW, read_to=GOAL)), waits=9, until=RunEnd(GOAL))
+    bench = Bench(clock, FakeConsumer(clock, EMPTY, replace(EMPTY, read_to=GOAL)), waits=9, until=TIP)
     bench.loop.run()
     assert bench.told == [0, 0]
 
 
 def test_until_the_tip_does_not_end_while_a_shard_that_is_idle_keeps_another_one_waiting(clock: SimpleNamespace) -> None:
     """The parent has ended, but nobody has seen that yet: its child, found by an audit, is to be read first."""
-    consumer = FakeConsumer(clock, replace(ROW, read_to=GOAL))
-    bench = Bench(clock, consumer, waits=3, until=RunEnd(GOAL))
+    consumer = FakeConsumer(clock, replace(READ, read_to=GOAL))
+    bench = Bench(clock, consumer, waits=3, until=TIP)
     child = replace(ROW, id="b", batch=0, parents=frozenset("a"))
     bench.on_tell = lambda: setattr(consumer, "view", replace(consumer.view, rows=dict(consumer.view.rows) | {"b": child}))
     bench.loop.run()
-    assert bench.drain.waits == [5.0, LOOK_SECONDS, LOOK_SECONDS]
+    assert bench.drain.waits == [5.0] * 3
 
 
 def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace) -> None:
     """All have ended."""
-    bench = Bench(clock, FakeConsumer(clock, None), until=RunEnd(GOAL))
+    bench = Bench(clock, FakeConsumer(clock, None), until=TIP)
     bench.loop.run()
     assert bench.drain.waits == []
 

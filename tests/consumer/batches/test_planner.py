@@ -100,12 +100,6 @@ def test_a_look_has_woken_who_could_have_been_left_out_and_took_part() -> None:
     assert planner.woken(view(*after), 6, after) == frozenset(), "they are of this batch already"
 
 
-def test_a_shard_that_has_to_be_read_up_to_a_time_is_not_left_out_before() -> None:
-    """As a run that ends at the tip has to."""
-    early, late = QUIET, replace(QUIET, id="b", read_to=NOW + 1)
-    assert ids(planner.may_be_left_out(view(early, late), NOW, NOW + 1)) == "b"
-
-
 def test_a_first_issue_leaves_idle_shards_out_and_a_replay_does_not() -> None:
     """What an earlier epoch has bound is the batch."""
     assert ids(planner.next_batch(view(row("a"), row("b")), frozenset("a")).rows) == "b"
@@ -214,20 +208,3 @@ def test_dealing_loses_and_doubles_no_shard(names: list[str], cores: int, most: 
 def test_few_shards_are_one_task_a_core() -> None:
     """A further task costs more than a further shard."""
     assert [len(task) for task in planner.deal([row(c) for c in "abcde"], 2, 8)] == [3, 2]
-
-
-@pytest.mark.parametrize(
-    ("read", "expected"),
-    [
-        (row("a", read_to=99, batch=5), False),
-        (row("a", read_to=100, batch=5), True),
-        (row("a", read_to=100, batch=6), False),
-        (row("a"), False),
-        (row("a", END, batch=5), True),
-        (row("a", END, start=HERE, batch=6), False),
-    ],
-    ids=["read not so far", "read so far", "read so far in an open batch", "never read", "ended", "ended in an open batch"],
-)
-def test_a_shard_is_there_when_it_was(read: ShardRow, expected: bool) -> None:  # noqa: FBT001 - a table's column
-    """Read and committed up to a time, or to its end."""
-    assert planner.caught_up(view(read), read, 100) == expected

@@ -110,7 +110,7 @@ def test_a_shard_that_is_past_the_end_of_a_run_is_not_near_and_no_child_that_wai
         replace(row("a", 21), behind=1, readers={"1.0.0": 1}),
         ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset({"a"}), read_to=NOW - 21 * HOUR),
     )
-    end, view = RunEnd(NOW - 21 * HOUR, cuts=True), seen(done, child)
+    end, view = RunEnd(NOW - 21 * HOUR), seen(done, child)
     assert end.finished(view) == {"a", "b"}
     assert retention.near(view, DAY_MILLIS, NOW, 0, end.finished(view)) is None
     assert retention.near(view, DAY_MILLIS, NOW)

@@ -19,7 +19,7 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
-from sluice_consumer.batches import bootstrap, run_end
+from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
@@ -44,11 +44,16 @@ class Died(Exception):
 
 @dataclass
 class World:
-    """A stream with a log of what was put, and a table. `jitter`: by how much the clocks of the service differ, milliseconds."""
+    """A stream with a log of what was put, and a table.
+
+    `jitter`: by how much the clocks of the service differ, milliseconds. `start_seconds`: from a plan to the first read of its batch.
+    """
 
     shards: int = 2
     now: float = NOW
     jitter: int = 0
+    start_seconds: float = 0.0
+    keeps_coming: bool = False  # records, one a shard in each batch
     behaviour: FakeBehaviour = field(default_factory=FakeBehaviour)
     log: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
     delivered: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
@@ -129,9 +134,10 @@ class Run:
     """An epoch: the engine, the clock and the drain of its loop."""
 
     def __init__(self, world: World, epoch: Epoch, until: UntilConfig | None, turns: int) -> None:
-        self.world, self.until, self.turns = world, until, turns
+        self.world, self.turns = world, turns
         self.consumer = Consumer(world.store, world.stream, epoch)
         self.consumer.begin()
+        self.end = RunEnd.of(until, self.consumer.listed_millis)
         self.kinesis = MemoryKinesis(world.stream, world.behaviour)
         self.reader = ShardReader(self.kinesis, world.stream, world.stream.describe())
 
@@ -140,7 +146,10 @@ class Run:
         self.world.batches += 1
         if self.world.unread and not plan.replay:
             return
-        epoch, limits = self.consumer.epoch, Limits(3, 2**20, self.until.millis if self.until else None)
+        self.world.now += self.world.start_seconds
+        for number in range(len(self.world.open_shards) if self.world.keeps_coming else 0):
+            self.world.put(number)
+        epoch, limits = self.consumer.epoch, Limits(3, 2**20, self.end.millis if self.end else None)
         task = Task(epoch, plan.number, TaskAttempt(f"{epoch.generation}.0.0", 1), limits, 12.0, lambda _seconds: None)
         for row in self.world.store.read(shard.id for shard in plan.rows).values():
             fetched = read_shard(self.world.store, self.reader, task, row)
@@ -162,8 +171,7 @@ class Run:
     def loop(self) -> bool:
         """Runs it; whether it ended by itself."""
         looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.world.now)
-        end = RunEnd.of(self.until, self.consumer.listed_millis)
-        timings = LoopTimings(1.0, end, looks, lambda *_: None, lambda: None, lambda: self.world.now)
+        timings = LoopTimings(1.0, self.end, looks, lambda *_: None, lambda: None, lambda: self.world.now)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
         return self.turns >= 0
 
@@ -319,14 +327,17 @@ def in_order(world: World) -> Mapping[str, list[bytes]]:
 
 
 @settings(max_examples=80, deadline=None, derandomize=True, database=None)
-@given(MOVED, BEHAVIOURS)
-def test_whatever_a_consumer_has_read_a_run_with_another_end_misses_nothing(script: list[tuple[int, int]], behaviour: FakeBehaviour) -> None:
-    """Epochs without an end, until the tip, until an earlier or a later timestamp, and some that read nothing; then one until the timestamp."""
+@given(MOVED, BEHAVIOURS, st.sampled_from([AT, TIP]))
+def test_whatever_a_consumer_has_read_a_run_with_another_end_misses_nothing(
+    script: list[tuple[int, int]], behaviour: FakeBehaviour, end: UntilConfig
+) -> None:
+    """Epochs without an end, until the tip, until an earlier or a later timestamp, and some that read nothing; then one to the end."""
     world = World(behaviour=behaviour)
     scenario(world, script, ANY_END)
     world.now = max(world.now, NOW + 30)
-    assert world.epoch(AT), "the run has no end"
-    assert not missed(world, UNTIL)
+    until = UNTIL if end is AT else RunEnd.tip(round(world.now * 1000)).millis
+    assert world.epoch(end), "the run has no end"
+    assert not missed(world, until)
     assert world.got() == in_order(world)
 
 
@@ -369,6 +380,27 @@ def closed_before_the_timestamp() -> None:
     assert world.epoch(AT)
     assert world.got() == world.expected(UNTIL)
     assert len(world.got()) == 3
+
+
+def closed_before_the_start() -> None:
+    """A shard was split a moment before a run until the tip; the listings that it begins with do not know it yet."""
+    world = World(shards=1, start_seconds=2.5)
+    world.put(0)
+    listed, fresh = world.stream.list_shards(), world.stream.list_shards
+    world.reshard(0)
+    world.put(0)
+    world.put(1)
+    world.stream.list_shards = lambda: listed if world.now < NOW + 2 else fresh()  # type: ignore[method-assign]
+    assert world.epoch(TIP)
+    assert len(world.got()) == 3
+
+
+def records_keep_coming() -> None:
+    """A run until the tip ends all the same, in front of what came after its start."""
+    world = filled()
+    world.keeps_coming, until = True, RunEnd.tip(round(world.now * 1000)).millis
+    assert world.epoch(TIP)
+    assert world.got() == world.expected(until)
 
 
 def read_at_the_tip(*, unread: int = 0) -> World:
@@ -511,18 +543,21 @@ def test_children_are_read_whatever_end_the_driver_before_had() -> None:
 
 
 Witness = Callable[[], None]
-SABOTAGES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Witness]] = {}
+Patch = Callable[[pytest.MonkeyPatch], None]
+SABOTAGES: dict[str, tuple[Patch, Witness]] = {}
 
 
-def sabotage(rule: str, witness: Witness) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
+def sabotage(rule: str, witness: Witness) -> Callable[[Patch], Patch]:
     """Registers what takes a rule out, and the scenario that notices."""
 
-    def register(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
+    def register(patch: Patch) -> Patch:
         SABOTAGES[rule] = (patch, witness)
+        return patch
 
     return register
 
 
+@sabotage("a run until the tip has a cut", records_keep_coming)
 @sabotage("the cut comes before the bind", test_what_comes_after_the_end_of_a_run_stays_unread)
 def no_cut(patch: pytest.MonkeyPatch) -> None:
     """Ranges go on as if there were no end."""
@@ -539,12 +574,19 @@ def filtered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cut, "before", before)
 
 
+def at_once(patch: pytest.MonkeyPatch) -> None:
+    """The end is settled when it comes."""
+    real = RunEnd.of
+    patch.setattr(RunEnd, "of", lambda until, listed: (end := real(until, listed)) and replace(end, settled_millis=0))
+
+
 @sabotage("the tip is past the timestamp a while after it only", late_record)
 def unsettled(patch: pytest.MonkeyPatch) -> None:
     """An empty reply at the timestamp is believed."""
-    patch.setattr(run_end, "SETTLED_MILLIS", 0)
+    at_once(patch)
 
 
+@sabotage("after records the tip says nothing, of the tip either", closed_before_the_start)
 @sabotage("after records the tip says nothing", read_beyond)
 def hasty(patch: pytest.MonkeyPatch) -> None:
     """A closed shard that has yet to say its end is taken for past the timestamp, and its children are not read."""
@@ -615,7 +657,7 @@ def clamped(patch: pytest.MonkeyPatch) -> None:
 @sabotage("whoever read to the tip, it was a while after the timestamp", late_record_after_another)
 def read_by_another(patch: pytest.MonkeyPatch) -> None:
     """The tip of a driver without an end is believed at once."""
-    patch.setattr(run_end, "SETTLED_MILLIS", 0)
+    at_once(patch)
 
 
 @sabotage("a shard that is past the timestamp takes part in no batch", test_what_comes_after_the_end_of_a_run_stays_unread)
@@ -636,13 +678,13 @@ def waits_for_children(patch: pytest.MonkeyPatch) -> None:
 @sabotage("idle shards are left out as usual until the timestamp is settled", test_before_its_timestamp_a_run_is_idle_as_any_other)
 def busy(patch: pytest.MonkeyPatch) -> None:
     """All shards are read with every batch."""
-    patch.setattr(RunEnd, "reads_up_to", lambda self, _now: self.millis)
+    patch.setattr(RunEnd, "reads_all", lambda _self, _now: True)
 
 
 @sabotage("afterwards a shard that is not past the timestamp takes part", late_record)
 def lazy(patch: pytest.MonkeyPatch) -> None:
     """An idle shard is never read, so nobody learns that nothing came."""
-    patch.setattr(RunEnd, "reads_up_to", lambda _self, _now: None)
+    patch.setattr(RunEnd, "reads_all", lambda _self, _now: False)
 
 
 @pytest.mark.parametrize("rule", SABOTAGES)

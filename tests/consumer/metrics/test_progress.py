@@ -110,12 +110,17 @@ def test_the_lag_is_that_of_the_last_batch() -> None:
 GOAL = 10_000_000
 
 
+def past(name: str, read_to: int) -> ShardRow:
+    """Of a shard whose last range ended in front of a record."""
+    return row(name, read_to=read_to, behind=1, records=1, readers={"1.0.0": 1})
+
+
 def backfill(*reads: tuple[float, int]) -> list[str]:
     """The lines of a backfill at some seconds, when the second of its three shards was read up to some time; the others are there."""
     lines, now = [], 0.0
     made: Backfill | None = None
     for now, read_to in reads:
-        rows = (row("a", read_to=GOAL), row("b", read_to=read_to), row("c", end=END))
+        rows = (past("a", GOAL), past("b", read_to), row("c", end=END))
         consumer = cast("Consumer", SimpleNamespace(view=TableView({r.id: r for r in rows}, 1, frozenset())))
         made = made or Backfill(consumer, RunEnd(GOAL))
         made.consumer, made.clock = consumer, lambda now=now: now
@@ -156,15 +161,14 @@ def test_a_far_end_has_no_pace() -> None:
 
 def test_of_a_run_that_has_ended_all_shards_are_done() -> None:
     """Those that are past its end, and those that wait for one; not one that was read beyond by a driver without an end, with records at the tip."""
-    past = row("a", read_to=GOAL, behind=1, records=1, readers={"1.0.0": 1})
     waits, ended = row("b", parents=frozenset({"a"})), row("c", end=END)
     beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1})
     for rows, line in (
-        ((past, waits, ended), "3 of 3 shards done"),
-        ((past, waits, ended, beyond), "3 of 4 shards done, 0:00:00 of the stream to go"),
+        ((past("a", GOAL), waits, ended), "3 of 3 shards done"),
+        ((past("a", GOAL), waits, ended, beyond), "3 of 4 shards done, 0:00:00 of the stream to go"),
     ):
         consumer = cast("Consumer", SimpleNamespace(view=TableView({r.id: r for r in rows}, 1, frozenset())))
-        assert Backfill(consumer, RunEnd(GOAL, cuts=True)).line() == line
+        assert Backfill(consumer, RunEnd(GOAL)).line() == line
 
 
 def test_the_counts_name_dead_letters_and_possible_losses() -> None:

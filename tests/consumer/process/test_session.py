@@ -23,6 +23,7 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
+from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig, UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase, WarningReason
 from sluice_consumer.kinesis.http import HttpKinesis
@@ -109,13 +110,16 @@ class Engine:
     identity: StreamIdentity
     act: Callable[[], object] = lambda: None
     called: bool = True
+    end: RunEnd | None = None
     read: list[bytes] = field(default_factory=list)
 
     def run(self, plan: BatchPlan) -> None:
         """See `batches.consumer.Engine`."""
         store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
         reader = TaskAttempt(f"{self.epoch.generation}.0.0", 1)
-        task = Task(self.epoch, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.requests)
+        task = Task(
+            self.epoch, plan.number, reader, Limits(4, 1000, self.end.millis if self.end else None), 1.0, lambda _seconds: None, self.world.requests
+        )
         for row in plan.rows:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
         self.world.now_millis += 300

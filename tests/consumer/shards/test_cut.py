@@ -23,7 +23,7 @@ def past(fetched: Fetched) -> bool:
     """Whether a shard whose last range this is, is past the timestamp."""
     bound = {"read_to": fetched.read_to, "behind": fetched.behind, "iterator": fetched.iterator, "records": fetched.records}
     row = ShardRow(SHARD, fetched.start, fetched.end, batch=1, readers={"1.0.0": 1}, **bound)  # type: ignore[arg-type]  # of one dictionary
-    return RunEnd(UNTIL, cuts=True).past(TableView({SHARD: row}, 1, frozenset())) == {SHARD}
+    return RunEnd(UNTIL).past(TableView({SHARD: row}, 1, frozenset())) == {SHARD}
 
 
 def test_a_record_that_arrived_at_the_timestamp_is_not_in_the_range(stream: Stream) -> None:

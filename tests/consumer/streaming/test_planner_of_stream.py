@@ -327,7 +327,7 @@ def test_available_now_ends_though_records_keep_coming() -> None:
     while (end := planner.latest(start)) != start:
         plan = planner.partitions(start, end)
         assert plan is not None
-        world.read(plan)
+        world.read(plan, planner.end)
         world.now += 2000
         world.put([row.id for row in plan.rows if not world.closed(row.id)], 3)
         start, batches = end, batches + 1
