@@ -128,9 +128,8 @@ class IcebergTable:
         return next((each for each in self._table.snapshots() if each.summary().get(ATTEMPT) == attempt), None)
 
     def _on_main(self, staged: Any, key: tuple[str, int]) -> Any:
-        """The staged snapshot; if somebody has committed since, another one with the same files on top of that."""
+        """The staged snapshot; if somebody has committed by the last look, another one with the same files on top of that."""
         consumer, batch = key
-        self._table.refresh()
         if self._table.snapshot(staged.snapshotId()) is None:
             raise StagedLost(f"{self._name}: the staged rows of batch {batch} have expired")
         if staged.parentId() == TableHistory(self._table).main:

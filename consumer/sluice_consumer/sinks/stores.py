@@ -7,7 +7,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -59,10 +59,24 @@ class HadoopStore:
 
 
 class S3Store(HadoopStore):
-    """S3 and what is like it, by a conditional PUT."""
+    """S3 and what is like it, by a conditional PUT. The first one of a bucket is repeated: a server that ignores the condition takes it again."""
+
+    _tried: ClassVar[set[str]] = set()
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
+        """See `Store`.
+
+        Raises:
+            Refused: the server does not know the condition.
+        """
+        made, bucket = self._put(path, content), str(self._files.getUri())
+        if made and bucket not in self._tried:
+            if self._put(path, content):
+                raise Refused(f"{bucket}: this server ignores If-None-Match, so attempts replace what counts; use one with conditional writes")
+            self._tried.add(bucket)
+        return made
+
+    def _put(self, path: str, content: bytes) -> bool:
         builder = self._files.createFile(self._path(path)).recursive().overwrite(True)  # noqa: FBT003 - the condition is the option's
         try:
             stream = builder.must(CONDITIONAL, True).build()  # noqa: FBT003

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import page_blocks
 import pyarrow.dataset as ds
@@ -16,6 +17,9 @@ from pyspark.sql import SparkSession
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, manifest, parquet, stores
 from sluice_consumer.sinks.rows import FILE_SIZE
+from sluice_lab.aws.proxy import ProxiedCall, ProxiedReply, Upstream, proxy
+from sluice_lab.lake.storage import Storage
+from sluice_lab.machine.listening import LOOPBACK
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
@@ -63,6 +67,25 @@ def test_a_batch_that_is_held_is_not_transformed_again(place: Any, batch: Batch,
     assert ids(place) == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="nonsense"):
         parquet(batch([4]), info(2), **args)
+
+
+def test_a_server_that_ignores_the_condition_is_refused(spark: SparkSession, s3a: str, s3_endpoint: str) -> None:
+    """Two attempts of one batch would each replace the other's manifest. It is asked once: whatever is created after that is created once."""
+
+    def ignoring(call: ProxiedCall, forward: Callable[[], ProxiedReply]) -> ProxiedReply:
+        reply = forward()
+        return (200, [("ETag", '"x"')], b"") if call.method == "PUT" and reply[0] == 412 else reply
+
+    name = f"ignoring-{uuid4()}"
+    Storage(s3_endpoint, name).create()
+    with proxy(Upstream(s3_endpoint), LOOPBACK) as server:
+        server.around = ignoring
+        spark._jsc.hadoopConfiguration().set(f"fs.s3a.bucket.{name}.endpoint", server.endpoint)
+        with pytest.raises(Refused, match=f"s3a://{name}: this server ignores If-None-Match"):
+            stores.hadoop_store(spark, f"s3a://{name}").create(f"s3a://{name}/m.json", b"{}")
+    kept = stores.hadoop_store(spark, s3a)
+    assert [kept.create(f"{s3a}/m.json", content) for content in (b"1", b"2", b"2")] == [True, False, False]
+    assert kept.read(f"{s3a}/m.json") == b"1"
 
 
 @pytest.mark.slow
