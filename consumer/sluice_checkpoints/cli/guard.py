@@ -13,6 +13,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from rich.markup import escape
 
 from sluice_checkpoints.aws.retry import NETWORK, NO_ANSWER, Again
 from sluice_checkpoints.cli import report
@@ -58,7 +59,7 @@ def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bo
         return code
     except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
         if output.finished:
-            output.log.print(f"[yellow]warning[/] the result could not be printed: {error}", markup=True, soft_wrap=True)
+            output.log.print(f"[yellow]warning[/] the result could not be printed: {escape(str(error))}", markup=True, soft_wrap=True)
             return 0
         output.log.print_exception()
         output.failed(error, 1, terminal=terminal)

@@ -138,7 +138,7 @@ def _plan_grid(plan: MigrationPlan) -> Grid:
     grid = Grid("shard", "stored", "planned", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for planned in plan.shards:
         style = "red" if planned.verdict.lost else "yellow" if planned.verdict.warning else ""
-        stored = short(planned.stored) if planned.stored else "no row"
+        stored = escape(short(planned.stored)) if planned.stored else "no row"
         risk = "possibly lost" if planned.verdict.lost else "read again" if planned.verdict.again else ""
         grid.add_row(planned.id, stored, place(planned.row.start), escape(planned.verdict.why), risk, style=style)
     return grid

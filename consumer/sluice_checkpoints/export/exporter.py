@@ -16,14 +16,17 @@ from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats import detect, kcl
 from sluice_checkpoints.formats.changes import in_transactions, write_rows
 from sluice_checkpoints.formats.reader import refuse
+from sluice_checkpoints.formats.sluice import refusals
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table
 from sluice_checkpoints.formats.writer import FormatWriter
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
-from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
+from sluice_checkpoints.migrate.placement import problem_with
+from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
 from sluice_checkpoints.plurals import counted
-from sluice_checkpoints.protocol.rows import ACTIVE, EXPORTED, RESETTING, ConsumerRow
+from sluice_checkpoints.protocol.rows import EXPORTED, ConsumerRow
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 PLANNED = "PLANNED"
@@ -100,19 +103,13 @@ class Exporter:
         at = datetime.fromtimestamp(survey.now_millis / 1000, UTC).isoformat()
         self._ports.progress.step("taking the consumer's lease")
         with holding(self._ports, self._request.lease_millis, at) as held:
-            self._done_before()  # a reset that held the lease until now may have died half-way
             warnings, made = self._export(held, survey)
         return ExportResult(EXPORTED, f"{counted(len(made.entries), 'shard')} given back to {self._request.to}", made, (*warnings, *made.warnings))
 
     def _done_before(self) -> ExportResult | None:
-        """The result if this very export is done; refuses a table that was exported to another, or whose positions are being moved."""
+        """The result if this very export is done; refuses a table that was exported to another."""
         row = self._ports.store.consumer()
-        if row is not None and row.state == RESETTING:
-            raise Refused(
-                f"table {self._ports.store.table.name}: the reset {row.reset} is not complete; run `sluice reset` with this id once more, "
-                "or start its consumer once"
-            )
-        if row is None or row.state == ACTIVE:
+        if row is None or row.state != EXPORTED:
             return None
         if row.exported_to != self._request.to:
             raise Refused(f"table {self._ports.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
@@ -125,23 +122,16 @@ class Exporter:
     def _survey(self) -> ExportSurvey:
         self._ports.progress.step(f"table {self._ports.store.table.name}, and {self._request.to} as {self._writer.name}")
         stream = self._ports.catalog.describe()
-        self._identify(self._ports.store.consumer(), stream)
+        self._may_go(self._ports.store.consumer(), stream)
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
         seen = self._look()
         made, now_millis = self._plan(stream, seen)
         return ExportSurvey(stream, seen, made, now_millis)
 
-    def _identify(self, row: ConsumerRow | None, stream: StreamIdentity) -> None:
-        table = self._ports.store.table.name
-        if row is None:
-            raise Refused(
-                f"table {table} has no consumer row: its bootstrap or migration is not complete; run `sluice migrate` again, or its consumer"
-            )
-        if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
-            raise Refused(f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not {stream.arn} ({stream.created_millis})")
-        if not row.bootstrapped:
-            raise Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
+    def _may_go(self, row: ConsumerRow | None, stream: StreamIdentity) -> None:
+        for why in refusals(row, self._ports.store.table.name, stream):
+            raise why
 
     def _look(self) -> TargetSnapshot:
         to, targets = self._request.to, self._ports.targets
@@ -157,7 +147,7 @@ class Exporter:
 
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
         row = self._ports.store.consumer()
-        self._identify(row, stream)
+        self._may_go(row, stream)
         rows = SluiceSide(self._ports.store.contents().all, row.committed if row else 0)
         shards = self._ports.catalog.list_shards()
         sluice = self._passed(rows, shards)
@@ -171,20 +161,36 @@ class Exporter:
 
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
         """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream belongs to another consumer."""
-        snapshot = seen.snapshot
-        if self._writer.keys == kcl.KEY and (several := kcl.multi_stream_keys(snapshot)):
-            raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
+        if self._writer.keys == kcl.KEY and (several := kcl.multi_stream_keys(seen.snapshot)):
+            raise Refused(
+                f"table {seen.snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own"
+            )
+        ignored, rows, placed = self._chosen()
+        labels = frozenset(label for shard in placed for label in row_labels(shard, stream))
+        snapshot = seen.snapshot.without(ignored, rows)
         reading = self._writer.reader.read(snapshot, stream)
-        refuse([problem for problem in reading.problems if problem.row is not None])
-        self._belongs(stream, Compared(reading, snapshot, stream, shards))
-        return TargetSide(self._writer, snapshot, {row.id: row for row in reading.shards}, reading.notes if seen.exists else ())
+        refuse([problem for problem in reading.problems if problem.row is not None and problem.row not in labels])
+        fitting = tuple(row for row in reading.shards if row.id not in placed or not problem_with(row, shards.get(row.id)))
+        compared = Compared(replace(reading, shards=fitting), snapshot.without(frozenset(), labels), stream, shards)
+        wrong = self._disowned(stream, compared, placed)
+        return TargetSide(self._writer, seen.snapshot, {row.id: row for row in fitting if row.id not in wrong}, reading.notes if seen.exists else ())
 
-    def _belongs(self, stream: StreamIdentity, compared: Compared) -> None:
+    def _chosen(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+        """What was said of `--to` when it was migrated: attributes and rows that do not count, and shards whose rows may say what they like."""
+        claim = MigrationStore(self._ports.store.table).claim()
+        choices = claim.choices if claim and claim.choices and claim.row.source == self._request.to else {}
+        attributes, rows, places = (frozenset(map(str, choices.get(name, ()))) for name in ("ignore-attribute", "ignore-row", "place"))
+        return attributes, rows, frozenset(place.partition("=")[0] for place in places)
+
+    def _disowned(self, stream: StreamIdentity, compared: Compared, placed: frozenset[str]) -> frozenset[str]:
+        """The `placed` shards whose numbers Kinesis does not accept."""
         what = f"--to {self._request.to}"
         refuse_other_stream(stream, compared.contradictions(), what)
-        if places := set(compared.places()) - self._accepted:
-            refuse_other_stream(stream, compared.disowned(self._ports.catalog.disowned(sorted(places))), what)
-            self._accepted |= places
+        places = set(compared.places()) - self._accepted
+        answers = self._ports.catalog.disowned(sorted(places)) if places else {}
+        refuse_other_stream(stream, compared.disowned({at: why for at, why in answers.items() if at[0] not in placed}), what)
+        self._accepted |= places - answers.keys()
+        return frozenset(shard for shard, _ in answers)
 
     def _same(self, before: TargetSnapshot, later: TargetSnapshot) -> None:
         if changes := before.snapshot.moved(later.snapshot):

@@ -44,7 +44,7 @@ class Sluice(FormatReader):
         folded = _folded(snapshot)
         rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0, folded))
         over = (SourceShard(shard, StoredPosition(str(END), END)) for shard in sorted(folded - {shard.id for shard in rows.shards}))
-        whole = (Problem(snapshot.table, None, why) for why in _refusals(row, snapshot.table, stream))
+        whole = (Problem(snapshot.table, None, why) for why in refusals(row, snapshot.table, stream))
         return Reading(self.name, (*rows.shards, *over), rows.skipped, problems=(*whole, *rows.problems))
 
 
@@ -62,7 +62,8 @@ def _plain(item: RawItem) -> Item:
     return understood(f"no row that Sluice writes: row {item['id']['S']}", lambda: check(item_from_wire(item))) or {}
 
 
-def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
+def refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
+    """Why a table of Sluice's cannot be given up to another table, by its row `consumer`; the first reason first."""
     if row is None:
         yield Refused(f"table {table} has no consumer row: its bootstrap or migration is not complete; run `sluice migrate` again, or its consumer")
         return

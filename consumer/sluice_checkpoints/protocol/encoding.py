@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Condition, Equals, Path, Update
 
@@ -75,7 +76,7 @@ def from_wire(tagged: Mapping[str, Any]) -> Any:
 
 
 def item_from_wire(item: Mapping[str, Any]) -> Item:
-    """A row, or a map, without type tags.
+    """A row, or a map, without type tags. An attribute that no row of its kind has may be of any type: it is left out if it is not one of ours.
 
     Raises:
         TypeError: an attribute has a type or a number that this table does not use; of a row it is an `UnreadableRow`.
@@ -83,7 +84,13 @@ def item_from_wire(item: Mapping[str, Any]) -> Item:
     try:
         return {name: from_wire(value) for name, value in item.items()}
     except (TypeError, ValueError) as error:
-        raise (UnreadableRow(item["id"].get("S", ""), error) if "id" in item else TypeError(str(error))) from error
+        if "id" not in item:
+            raise TypeError(str(error)) from error
+        key = str(item["id"].get("S", ""))
+        unknown = kind.unknown(item) if (kind := kind_of(key)) else ()
+        if not unknown:
+            raise UnreadableRow(key, error) from error
+        return item_from_wire({name: value for name, value in item.items() if name not in unknown})
 
 
 class Expressions:

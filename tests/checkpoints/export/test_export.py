@@ -13,9 +13,10 @@ from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export.exporter import EXPORTED, Exporter
 from sluice_checkpoints.formats.snapshot import TableKey
 from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import Watcher, take_over
-from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.rows import MIGRATION, MigrationRow, ShardRow
 from sluice_checkpoints.stream.model import ShardPlace, StreamNotFound
 
 
@@ -72,6 +73,47 @@ def test_a_table_that_is_not_there_is_made_with_the_formats_key(each: Bench) -> 
     assert each.old.tables[OLD][0] == each.writer.keys
     assert each.says() == stands(each)
     assert each.seconds == 0
+
+
+def migrated(bench: Bench, **choices: Any) -> None:
+    """The consumer's table was made from the other system's, with these options."""
+    claim = MigrationClaim.wanted(MigrationRow(OLD, bench.writer.name, 0), bench.stream.describe(), choices)
+    bench.table.rows[MIGRATION] = claim.to_item()
+
+
+def test_what_a_migration_was_told_to_leave_out_of_account_hinders_no_way_back(each: Bench) -> None:
+    """An attribute that somebody added stays as it is."""
+    for row in each.rows:
+        row["ttl"] = {"N": "7"}
+    with pytest.raises(Refused, match="ttl"):
+        each.exporter().run()
+    migrated(each, **{"ignore-attribute": ["ttl"]})
+    each.exporter().run()
+    assert [row["ttl"] for row in each.rows if each.row(TWO) is row] == [{"N": "7"}]
+    for row in each.rows:
+        row.pop("ttl", None)
+    assert each.says() == stands(each)
+
+
+@pytest.mark.parametrize("said", ["7" * 60, "nonsense"], ids=["another stream's", "no number"])
+def test_a_row_whose_shard_the_user_placed_is_written_on_the_way_back(each: Bench, said: str) -> None:
+    """Whatever it says; that it is refused was known when the table was migrated. A row that is further is kept, as any other."""
+    each.row(TWO)[PLACES[each.writer.name]] = {"S": said}
+    with pytest.raises(Refused, match=TWO):
+        each.exporter().run()
+    migrated(each, place=[f"{TWO}={each.two}"])
+    each.exporter().run()
+    assert each.says() == stands(each)
+
+
+def test_what_was_said_of_another_table_does_not_count() -> None:
+    """The table was made from that one."""
+    bench = Bench()
+    bench.row(TWO)["ttl"] = {"N": "7"}
+    migrated(bench, **{"ignore-attribute": ["ttl"]})
+    bench.table.rows[MIGRATION]["source"] = "another"
+    with pytest.raises(Refused, match="ttl"):
+        bench.exporter().run()
 
 
 def test_a_row_that_stands_further_is_kept_with_a_warning_that_names_both(each: Bench) -> None:
@@ -228,12 +270,13 @@ def test_a_name_that_cannot_be_is_refused(bench: Bench, to: str, said: str) -> N
     [
         (lambda b: (setattr(b, "seconds", 1), b.stream.recreate(3)), "is of stream"),
         (lambda b: b.consumer.update(bootstrapped=False), "bootstrapped"),
+        (lambda b: b.consumer.update(letters=["letters/8"]), r"dead letters that are not published \(letters/8\)"),
         (lambda b: b.table.rows.pop("consumer"), "no consumer row"),
         (lambda b: b.put(ShardRow(ONE, Position.after("1", 2), Position.after(b.second, 2), batch=7)), ONE),
     ],
 )
 def test_what_is_not_the_consumers_is_refused_before_the_lease_is_taken(spoil: Any, said: str) -> None:
-    """Another stream, an unfinished bootstrap, no consumer, a place inside of an aggregate in a format that has none."""
+    """Another stream, an unfinished bootstrap, letters that are owed, no consumer, a place inside of an aggregate in a format that has none."""
     bench = Bench("nifi")
     spoil(bench)
     before = copy.deepcopy(bench.rows)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.protocol.encoding import Expressions, from_wire, item_from_wire, item_to_wire, to_wire
+from sluice_checkpoints.protocol.encoding import Expressions, UnreadableRow, from_wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Equals, Update, chunks
 
@@ -103,6 +103,15 @@ def test_a_consumer_row_survives_storage(row: ConsumerRow) -> None:
 def test_a_migration_row_survives_storage(row: MigrationRow) -> None:
     """The same."""
     assert MigrationRow.from_item(item_from_wire(item_to_wire(row.to_item()))) == row
+
+
+@pytest.mark.parametrize("value", [{"N": "1548967022.000001"}, {"NULL": True}, {"B": b""}])
+def test_an_attribute_of_another_program_may_be_of_any_type(value: dict[str, Any]) -> None:
+    """DynamoDB itself adds such ones to a global table of 2017. One of ours may not."""
+    row = item_to_wire(ConsumerRow("c", "arn", 1).to_item())
+    assert item_from_wire(row | {"aws:rep:updatetime": value}) == item_from_wire(row)
+    with pytest.raises(UnreadableRow, match="row consumer"):
+        item_from_wire(row | {"aws:rep:updatetime": value, "committed": {"N": "0.5"}})
 
 
 @pytest.mark.parametrize(("committed", "position"), [(6, "AFTER 100"), (7, "AFTER 200"), (8, "AFTER 200")])
