@@ -100,6 +100,13 @@ def main() -> None:
     help="Ignore the attribute NAME of all rows. Repeatable. Only for attributes that the format does not know and that hold no position.",
 )
 @click.option(
+    "--ignore-row",
+    multiple=True,
+    callback=cli_options.parse_names,
+    metavar="KEY",
+    help="Ignore the row KEY, which holds no position of this stream. Repeatable. Only for rows that are not those of a shard that the stream lists.",
+)
+@click.option(
     "--place",
     multiple=True,
     callback=cli_options.parse_places,

@@ -38,6 +38,7 @@ class MigrateOptions:
     dynamodb_endpoint: str | None
     dry_run: bool
     ignore_attribute: tuple[str, ...] = ()
+    ignore_row: tuple[str, ...] = ()
     place: Mapping[str, Position] = field(default_factory=dict)
     tag: Mapping[str, str] = field(default_factory=dict)
     kms_key: str | None = None
@@ -62,6 +63,7 @@ def _request(options: MigrateOptions) -> MigrationRequest:
         unstarted=options.unstarted,
         timestamp_millis=options.timestamp,
         ignored=options.ignore_attribute,
+        rows=options.ignore_row,
         places=options.place,
         quiet_seconds=options.quiet_seconds,
         lease_millis=round(options.lease_seconds * 1000),

@@ -74,9 +74,9 @@ def parse_cluster(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 def parse_names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of attributes."""
+    """Names of attributes, or keys of rows."""
     if any(not value.strip() for value in values):
-        raise click.BadParameter("the name of an attribute is empty")
+        raise click.BadParameter("the name is empty")
     return values
 
 

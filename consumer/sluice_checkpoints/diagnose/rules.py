@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice_checkpoints.diagnose.model import LATEST, Finding, Observation, Severity
-from sluice_checkpoints.formats.attributes import SHARD_ID, UnknownAttribute
-from sluice_checkpoints.formats.reader import OtherStream, Problem, SourceShard
+from sluice_checkpoints.formats.attributes import SHARD_ID
+from sluice_checkpoints.formats.reader import OtherStream, SourceShard
 from sluice_checkpoints.migrate.placement import FROM_START, problem_with
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END
@@ -75,17 +75,8 @@ def _not_understood(observed: Observation) -> Iterator[Finding]:
         else:
             kind = "table" if problem.row is None else "unreadable"
             severity = SUSPECTED if SHARD_ID.search(problem.row or "") else WARNING  # where that shard continues is not known
-            yield Finding(
-                kind, severity, None, f"{where}{problem.why}", f"look at it; it blocks every migration, for it may hold a position{_way_on(problem)}"
-            )
-
-
-def _way_on(problem: Problem) -> str:
-    """The option of a migration that leads on, if there is one."""
-    if isinstance(problem.why, UnknownAttribute):
-        return ". If it does not: " + " ".join(f"--ignore-attribute '{name}'" for name in problem.why.names)
-    shards = SHARD_ID.findall(problem.row or "")
-    return f". To set yourself where this shard starts, give --place {shards[-1]}=trim-horizon (or =END, or =SEQUENCE)" if shards else ""
+            advice = "look at it; it blocks every migration, for it may hold a position; `sluice migrate --dry-run` says how to continue"
+            yield Finding(kind, severity, None, f"{where}{problem.why}", advice)
 
 
 def _table_notes(observed: Observation) -> Iterator[Finding]:

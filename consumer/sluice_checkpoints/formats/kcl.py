@@ -114,7 +114,7 @@ def multi_stream_keys(snapshot: Snapshot) -> list[str]:
 
 def _several(item: RawItem) -> re.Match[str] | None:
     """The parts of a lease key that names its stream; the key of another entity may look like one."""
-    return None if text_or_none(item, "entityType") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))
+    return None if item.get("entityType", {}).get("S") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))
 
 
 def _of(found: re.Match[str], stream: StreamIdentity) -> bool:

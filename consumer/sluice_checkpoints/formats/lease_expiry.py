@@ -11,8 +11,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.reader import Problem
 from sluice_checkpoints.formats.snapshot import Snapshot
 
+LATEST_MILLIS = 7_258_118_400_000  # the year 2200
 LONGEST_SECONDS = 900.0  # beyond that a clock is wrong or a worker has to be stopped: it is not waited for
 
 
@@ -31,34 +33,42 @@ class Promise:
 
 
 def latest(snapshot: Snapshot) -> Promise | None:
-    """The lease that runs the longest; None: no row says until when it is leased.
-
-    Raises:
-        Refused: a row does not say it in a way that can be read.
-    """
-    return max(_promises(snapshot), key=lambda promise: promise.until_millis, default=None)
+    """The lease that runs the longest; None: no row says until when it is leased, in a way that can be read."""
+    found = (promise for promise in _promises(snapshot) if isinstance(promise, Promise))
+    return max(found, key=lambda promise: promise.until_millis, default=None)
 
 
-def _promises(snapshot: Snapshot) -> Iterator[Promise]:
+def unreadable(snapshot: Snapshot) -> Iterator[Problem]:
+    """Rows that say it in another way."""
+    return (problem for problem in _promises(snapshot) if isinstance(problem, Problem))
+
+
+def _promises(snapshot: Snapshot) -> Iterator[Promise | Problem]:
     for (table, label), item in snapshot.by_label.items():
         for owner, attribute, tag, read in LEASES:
             holder, written = item.get(owner, {}).get("S"), item.get(attribute, {}).get(tag)
             if holder is not None and written is not None:
                 try:
                     yield Promise(table, label, holder, attribute, read(written))
-                except ValueError as error:
-                    raise Refused(f"table {table}, row {label}: {attribute} {written!r} is not a time: {error}") from error
+                except (ValueError, ArithmeticError) as error:
+                    yield Problem(table, label, Refused(f"{attribute} {written!r} is not a time: {error}"))
 
 
 def _rfc3339(written: str) -> int:
     moment = datetime.fromisoformat(written)
     if moment.tzinfo is None:
         raise ValueError("it has no time zone")
-    return round(moment.timestamp() * 1000)
+    return _bounded(round(moment.timestamp() * 1000))
 
 
 def _millis(written: str) -> int:
-    return int(Decimal(written))
+    return _bounded(int(Decimal(written)))
+
+
+def _bounded(millis: int) -> int:
+    if millis >= LATEST_MILLIS:
+        raise ValueError("it is after the year 2200")
+    return millis
 
 
 # Attributes of the owner and of the time, the latter's type, and what it means.

@@ -161,7 +161,6 @@ class Migrator:
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
         seen = self._look()
-        lease_expiry.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
         shards = self._ports.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
         self._ahead = shards.date_millis / 1000 - self._ports.clock()
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
@@ -172,27 +171,28 @@ class Migrator:
     ) -> MigrationPlan:
         """The plan, if everything in the source is of this stream."""
         _check_time(choices.timestamp_millis, shards.date_millis)
-        found = understand(SourceScan(seen.format, seen.snapshot, stream, shards), choices)
-        refuse(found.reading.problems, ways_on.for_rows(found.reading.problems))
+        scan = SourceScan(seen.format, seen.snapshot, stream, shards)
+        found = understand(scan, choices)
+        refuse(found.reading.problems, ways_on.for_rows(scan, choices, found.reading.problems))
         compared = Compared(found.reading, found.snapshot, stream, shards, choices.places)
-        refuse_other_stream(stream, problems := compared.contradictions(), way_on=_if_others_agree(compared, problems))
+        _refuse_others(scan, choices, compared, compared.contradictions())
         made = plan(PlanInput(found.reading, shards, self._request.source, earlier), choices)
-        self._ask(compared, choices)
+        self._ask(scan, choices, compared)
         return made
 
-    def _ask(self, compared: Compared, choices: Choices) -> None:
+    def _ask(self, scan: SourceScan, choices: Choices, compared: Compared) -> None:
         """Lets Kinesis judge the checkpoints that it was not asked about before; the first refusal of a few hundred ends it."""
         places = sorted(set(compared.places()) - self._accepted)
         for asked in chunks(places, ASKED_AT_ONCE):
             self._ports.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
             answers = self._ports.catalog.disowned(asked)
             check_chosen(choices, answers)
-            refuse_other_stream(compared.stream, problems := compared.disowned(answers), way_on=_if_others_agree(compared, problems))
+            _refuse_others(scan, choices, compared, compared.disowned(answers))
             self._accepted.update(asked)
 
     def _choices(self, now_millis: int) -> Choices:
         asked = self._request
-        return Choices(now_millis, asked.unstarted, asked.timestamp_millis, frozenset(asked.ignored), asked.places)
+        return Choices(now_millis, asked.unstarted, asked.timestamp_millis, frozenset(asked.ignored), frozenset(asked.rows), asked.places)
 
     def _wanted(self, stream: StreamIdentity, found: MigrationSurvey | None = None) -> MigrationClaim:
         row = MigrationRow(
@@ -287,9 +287,11 @@ class Migrator:
         return MigrationResult(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
 
 
-def _if_others_agree(compared: Compared, problems: Sequence[Problem]) -> str:
-    wrong = list(dict.fromkeys(i for problem in problems for i in SHARD_ID.findall(problem.row or "")[-1:]))
-    return ways_on.if_others_agree(compared.agreeing(frozenset(wrong)), wrong)
+def _refuse_others(scan: SourceScan, choices: Choices, compared: Compared, problems: Sequence[Problem]) -> None:
+    """Raises `Refused` for rows that cannot be of the stream, if there are any."""
+    wrong = frozenset(i for problem in problems for i in SHARD_ID.findall(problem.row or "")[-1:])
+    way_on = ways_on.if_others_agree(compared.agreeing(wrong), ways_on.for_rows(scan, choices, problems))
+    refuse_other_stream(scan.stream, problems, way_on=way_on)
 
 
 def _check_time(timestamp_millis: int | None, date_millis: int) -> None:

@@ -1,4 +1,4 @@
-"""What a user says of a source beside its rows: attributes to leave out of account, and where a shard starts. Pure.
+"""What a user says of a source beside its rows: attributes and rows to leave out of account, and where a shard starts. Pure.
 
 It is the way on where a row is refused, for the source itself is never written. A word that no source can mean is refused here, too.
 """
@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats import lease_expiry
 from sluice_checkpoints.formats.reader import Format, Problem, Reading, SourceShard, StoredPosition
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text, problem_with
@@ -43,16 +44,19 @@ def understand(source: SourceScan, choices: Choices) -> Understood:
     A row of a shard that the user placed still counts, because it informs about other shards as well. If it was refused, it proves nothing.
 
     Raises:
-        Refused: the user's word cannot be: an attribute that the format reads, a shard that is not there, a position outside its shard.
+        Refused: the user's word cannot be: an attribute that the format reads, the row of a listed shard, a shard that is not there, a position
+            outside its shard.
     """
     _check_attributes(source, choices.ignored)
-    snapshot = source.snapshot.without(choices.ignored)
+    _check_rows(source, choices.rows)
+    snapshot = source.snapshot.without(choices.ignored, choices.rows)
     reading = source.format.read(snapshot, source.stream)
+    reading = replace(reading, problems=(*reading.problems, *lease_expiry.unreadable(snapshot)))
     contradictions = Compared(reading, snapshot, source.stream, source.shards).contradictions() if choices.places else []
     for shard_id in sorted(choices.places):
         reading = _placed(reading, source, shard_id, contradictions, choices.places[shard_id])
     replaced = frozenset(label for shard_id in choices.places for label in row_labels(shard_id, source.stream))
-    notes = (*reading.notes, *_left_out(source.snapshot, choices.ignored))
+    notes = (*reading.notes, *_left_out(source.snapshot, choices))
     return Understood(replace(reading, notes=notes), snapshot.without(frozenset(), replaced))
 
 
@@ -61,10 +65,19 @@ def _check_attributes(source: SourceScan, ignored: AbstractSet[str]) -> None:
         raise Refused(f"--ignore-attribute {read[0]}: format {source.format.name} reads it; only attributes that it does not know can be ignored")
 
 
-def _left_out(snapshot: Snapshot, ignored: AbstractSet[str]) -> Iterator[str]:
-    for name in sorted(ignored):
+def _check_rows(source: SourceScan, ignored: AbstractSet[str]) -> None:
+    for shard in source.shards.shards:
+        if rows := sorted(ignored & {*row_labels(shard.id, source.stream)}):
+            raise Refused(f"--ignore-row {rows[0]}: it is the row of a shard that stream {source.stream.name} lists; use --place {shard.id}=")
+
+
+def _left_out(snapshot: Snapshot, choices: Choices) -> Iterator[str]:
+    for name in sorted(choices.ignored):
         rows = sum(name in item for items in snapshot.tables.values() for item in items)
         yield f"attribute {name} of {counted(rows, 'row')} was ignored (--ignore-attribute)" if rows else f"--ignore-attribute {name}: no row has it"
+    labels = {label for _, label in snapshot.by_label}
+    for row in sorted(choices.rows):
+        yield f"row {row} was ignored (--ignore-row)" if row in labels else f"--ignore-row {row}: there is no such row"
 
 
 def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions: Sequence[Problem], place: Position) -> Reading:
@@ -75,7 +88,7 @@ def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions:
     wrong = [str(p.why) for p in (*unread, *contradictions) if p.row in labels] or _misplaced(rows.get(shard_id), source)
     was = rows.get(shard_id) or SourceShard(shard_id, StoredPosition(""))
     if wrong:
-        rows[shard_id] = was = replace(was, stored=StoredPosition(f"what was refused: {'; '.join(wrong)}", refused=True))
+        rows[shard_id] = was = replace(was, stored=StoredPosition(f"what was refused: {'; '.join(wrong)}", refused=True), children=frozenset())
     told = was.stored.text or "nothing: it has no row"
     note = f"{shard_id}: starts at {place}, as --place says; the source says {told}"
     problems = tuple(p for p in reading.problems if p not in unread)
@@ -89,6 +102,11 @@ def _misplaced(row: SourceShard | None, source: SourceScan) -> list[str]:
 
 def _check_place(source: SourceScan, shard_id: str, place: Position, *, known: bool) -> None:
     option, shard = f"--place {shard_id}={place_text(place)}", source.shards.get(shard_id)
+    if shard_id > (youngest := max((shard.id for shard in source.shards.shards), default="")):
+        raise Refused(
+            f"{option}: the newest shard of stream {source.stream.name} is {youngest}, and with a row a later one of this id would not be read; leave"
+            " the row out (--ignore-row)"
+        )
     if shard is None and not known:
         raise Refused(f"{option}: stream {source.stream.name} has no such shard, and the source has no row of it")
     if shard is None and place != END:

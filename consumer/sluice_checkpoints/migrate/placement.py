@@ -28,6 +28,7 @@ class Choices:
             nothing accounts for are refused).
         timestamp_millis: where rows start that say AT_TIMESTAMP; epoch milliseconds.
         ignored: names of attributes that count as if they were not there.
+        rows: keys of rows that count as if they were not there.
         places: where these shards start, whatever the source says; by shard id.
     """
 
@@ -35,6 +36,7 @@ class Choices:
     unstarted: str | None = None
     timestamp_millis: int | None = None
     ignored: frozenset[str] = frozenset()
+    rows: frozenset[str] = frozenset()
     places: Mapping[str, Position] = field(default_factory=dict)
 
     @property

@@ -15,7 +15,7 @@ from functools import cached_property
 from sluice_checkpoints.formats.reader import Reading, SourceShard, refuse_all
 from sluice_checkpoints.migrate.lineage import Lineage
 from sluice_checkpoints.migrate.placement import RULES, Choices, Placement, PlacementCase, problem_with
-from sluice_checkpoints.migrate.ways_on import if_others_agree
+from sluice_checkpoints.migrate.ways_on import if_others_agree, placing
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import Child, Item, ShardRow
 from sluice_checkpoints.stream.model import Shard, ShardList
@@ -108,7 +108,7 @@ def _cases(
     observed: PlanInput, choices: Choices, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], lineage: Lineage
 ) -> Iterable[PlacementCase]:
     below = lineage.below(rows)
-    above = lineage.above(i for i, row in rows.items() if row.stored.progress)
+    above = lineage.above(i for i, row in rows.items() if row.stored.progress or row.stored.refused)
     missing = lineage.missing_rows(rows, shards)
     for i in sorted(rows.keys() | shards.keys() | observed.earlier):
         reading = observed.reading
@@ -134,7 +134,7 @@ def _way_on(cases: Iterable[PlacementCase]) -> str:
     places = [case for case in cases if case.row and case.shard and case.row.stored.progress]
     wrong = [case.id for case in places if problem_with(case.row, case.shard)]
     numbers = [case.id for case in places if case.row and case.row.stored.position != END]
-    return if_others_agree(len({*numbers} - {*wrong}), wrong) if wrong else ""
+    return if_others_agree(len({*numbers} - {*wrong}), placing(wrong)) if wrong else ""
 
 
 def _planned(shard_id: str, row: SourceShard | None, verdict: Placement, lineage: Lineage) -> Planned:

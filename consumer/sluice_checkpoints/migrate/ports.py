@@ -24,7 +24,7 @@ class MigrationRequest:
     Attributes:
         source, target: table names in one account and region.
         format: a reader's name, or `auto`.
-        unstarted, timestamp_millis, ignored, places: see `placement.Choices`.
+        unstarted, timestamp_millis, ignored, rows, places: see `placement.Choices`.
         quiet_seconds: how long the source must be seen unchanged; None: what the format needs.
         lease_millis: how long the claim is promised to be silent after its last heartbeat.
     """
@@ -37,6 +37,7 @@ class MigrationRequest:
     quiet_seconds: float | None = None
     lease_millis: int = 30_000
     ignored: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     places: Mapping[str, Position] = field(default_factory=dict)
 
     @property
@@ -44,7 +45,7 @@ class MigrationRequest:
         """The options that decide where shards start, by their names on the command line; those that were not given are missing."""
         places = [f"{shard}={place_text(self.places[shard])}" for shard in sorted(self.places)]
         given: Item = {"unstarted": self.unstarted, "timestamp": self.timestamp_millis}
-        given |= {"ignore-attribute": sorted(set(self.ignored)) or None, "place": places or None}
+        given |= {"ignore-attribute": sorted(set(self.ignored)) or None, "ignore-row": sorted(set(self.rows)) or None, "place": places or None}
         return {name: value for name, value in given.items() if value is not None}
 
 

@@ -9,7 +9,8 @@ OF_SLUICE = """
     acceptExpired activeShards after apiVersion arn at attempt attempts autoscale backoffSeconds base batch batchAt batches busy cap ceiling
     ceilingUntil changedAt checkpoints code conditions configMap configMapRef coolDownSeconds cores count deadLetter deadLetters deadline deaths
     digest draining drains driver dynamodbEndpoint earlier endedShards entrypoint env envFrom executor executors exit externalId failures
-    finishedAt firstBatch forced format generation giveUpBatch hash heldShards id ignoreAttributes image imagePullPolicy imagePullSecrets inDriver
+    finishedAt firstBatch forced format generation giveUpBatch hash heldShards id ignoreAttributes ignoreRows image imagePullPolicy imagePullSecrets
+    inDriver
     interruptions isolate job kind kinesis kinesisEndpoint kmsKeyArn lag lastGoodSpec lastTransitionTime latest leaving limits max maxSlowdown
     message metadata migrateFrom migration millisBehindLatest min mountPath mountPropagation moved name named nextAt number observedGeneration
     onError openBatch openShards out passed path phase pipeline places pod podlessSince podTemplate pool position prefix progressingSince proven

@@ -57,6 +57,7 @@ def migration_arguments(resource: Resource, wanted: DesiredSpec) -> list[str]:
     }
     repeated = [
         *(("--ignore-attribute", name) for name in source.ignore_attributes),
+        *(("--ignore-row", key) for key in source.ignore_rows),
         *(("--place", place) for place in source.places),
         *(("--tag", f"{name}={value}") for name, value in sorted(spec.checkpoints.tags.items())),
     ]

@@ -17,7 +17,7 @@ from sluice_operator.names import LETTER_PLACES, STREAM_ARN
 from sluice_operator.resource import spark_conf as sparkconf
 from sluice_operator.resource import wording
 from sluice_operator.resource.autoscale import IN_DRIVER, ONE_SCALER, AutoscaleSpec
-from sluice_operator.resource.part import Account, AttributeName, PoolName, Seconds, ShardPlace, SpecPart, Table, Time
+from sluice_operator.resource.part import Account, AttributeName, PoolName, RowKey, Seconds, ShardPlace, SpecPart, Table, Time
 from sluice_operator.resource.pipeline import PipelineSpec, PoolPipelineSpec
 from sluice_operator.resource.pod_template import with_shared
 from sluice_operator.resource.pods import DriverSpec, ExecutorSpec
@@ -83,6 +83,8 @@ class MigrateFromSpec(SpecPart):
     """Start time for rows whose checkpoint is AT_TIMESTAMP, since they hold no time."""
     ignore_attributes: Annotated[list[AttributeName], Field(max_length=32)] = Field(default_factory=list)
     """Attributes of the table to ignore. Only attributes that the format does not know are allowed."""
+    ignore_rows: Annotated[list[RowKey], Field(max_length=32)] = Field(default_factory=list)
+    """Keys of rows of the table to ignore. None may be the row of a shard."""
     places: Annotated[list[ShardPlace], Field(max_length=256)] = Field(default_factory=list)
     """Start positions of shards, whatever the table says: `SHARD=trim-horizon`, `SHARD=END`, or `SHARD=` and the number of the last record read."""
 

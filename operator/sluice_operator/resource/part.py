@@ -36,6 +36,7 @@ Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a
 PoolName = Annotated[str, Field(max_length=45, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
 AttributeName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^\S.*$")]
+RowKey = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^\S.*$")]
 ShardPlace = Annotated[str, Field(max_length=151, pattern=r"^shardId-[0-9]{12}=(trim-horizon|END|0|[1-9][0-9]{0,128})$")]
 Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
 Quantity = Annotated[

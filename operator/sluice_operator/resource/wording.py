@@ -20,6 +20,7 @@ FORMS: Mapping[str, str] = {
     "checkpoints.kmsKeyArn": "must be the ARN of a KMS key, such as arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d",
     "migrateFrom.table": TABLE,
     "migrateFrom.ignoreAttributes": "must not be empty, or begin with a space",
+    "migrateFrom.ignoreRows": "must not be empty, or begin with a space",
     "migrateFrom.places": "must be SHARD=trim-horizon, SHARD=END or SHARD=NUMBER",
     "pipeline.entrypoint": "must be module:function, such as orders.pipeline:process",
     "pipeline.imagePullSecrets": NAME,

@@ -9,8 +9,8 @@ import pytest
 from migrating.bench import Bench
 from migrating.cases import CASES
 
-from sluice_checkpoints.errors import Refused, SourceActive
-from sluice_checkpoints.formats.lease_expiry import LONGEST_SECONDS, latest
+from sluice_checkpoints.errors import SourceActive
+from sluice_checkpoints.formats.lease_expiry import LONGEST_SECONDS, latest, unreadable
 from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
 
 NOW = datetime.fromtimestamp(1_700_000_000, UTC)  # of a bench
@@ -91,8 +91,10 @@ def test_a_lease_that_nobody_holds_any_more_is_no_promise() -> None:
 def test_a_time_that_is_none_is_refused_naming_the_row(written: str) -> None:
     """It may be the sign of life."""
     row: Any = {"ShardID": {"S": "shardId-000000000000"}, "AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": written}}
-    with pytest.raises(Refused, match=f"row shardId-000000000000: LeaseTimeout '{written}' is not a time"):
-        latest(Snapshot("t", {"t": (TableKey("ShardID", "HASH", "S"),)}, {"t": (row,)}))
+    snapshot = Snapshot("t", {"t": (TableKey("ShardID", "HASH", "S"),)}, {"t": (row,)})
+    (problem,) = unreadable(snapshot)
+    assert (problem.row, latest(snapshot)) == ("shardId-000000000000", None)
+    assert str(problem.why).startswith(f"LeaseTimeout '{written}' is not a time")
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in {*GO, NIFI}], ids=str)

@@ -36,11 +36,13 @@ def lease(shard_id: str, stored: StoredPosition) -> Any:
     return {"leaseKey": {"S": shard_id}, "checkpoint": {"S": checkpoint}} | {name: {"N": number} for name, number in numbers.items()}
 
 
-def planned(rows: dict[str, StoredPosition], shards: tuple[Shard, ...], places: dict[str, Position]) -> MigrationPlan:
+def planned(
+    rows: dict[str, StoredPosition], shards: tuple[Shard, ...], places: dict[str, Position], unstarted: str | None = "trim-horizon"
+) -> MigrationPlan:
     """The plan of a table of KCL."""
     items = tuple(lease(shard_id, stored) for shard_id, stored in rows.items())
     snapshot = Snapshot("app", {"app": (TableKey("leaseKey", "HASH", "S"),)}, {"app": items})
-    choices, there = Choices(T0, unstarted="trim-horizon", places=places), ShardList(shards, T0)
+    choices, there = Choices(T0, unstarted=unstarted, places=places), ShardList(shards, T0)
     found = understand(SourceScan(Kcl(), snapshot, STREAM, there), choices)
     assert not found.reading.problems
     return plan(PlanInput(found.reading, there, "app"), choices)
@@ -86,12 +88,26 @@ def test_a_place_changes_the_plan_of_no_other_shard(table: tuple[tuple[Shard, ..
 def test_a_row_that_was_refused_proves_no_more_than_one_that_was_just_made(
     table: tuple[tuple[Shard, ...], dict[str, StoredPosition]], data: st.DataObject, number: StoredPosition
 ) -> None:
-    """Wherever the user places its shard: no text, or a number that cannot be one in a closed shard, is no proof that KCL has read it."""
+    """Wherever the user places its shard: no text, or a number that cannot be one in a closed shard, is no proof that KCL has read it.
+
+    Nor that it has not, so what stands before it is told.
+    """
     shards, rows = table
     shard_id, place = chosen(data, shards)
     closed = next(shard for shard in shards if shard.id == shard_id).closed
-    made = planned(rows | {shard_id: number if closed else REFUSED}, shards, {shard_id: place})
-    assert others(made, shard_id) == others(planned(rows | {shard_id: CREATED}, shards, {}), shard_id)
+    made, created = (
+        planned(rows | {shard_id: row}, shards, places) for row, places in ((number if closed else REFUSED, {shard_id: place}), (CREATED, {}))
+    )
+    assert [p.row for p in made.shards if p.id != shard_id] == [p.row for p in created.shards if p.id != shard_id]
+
+
+@pytest.mark.parametrize("unstarted", [None, "trim-horizon", "now"])
+def test_a_parent_without_a_row_is_read_and_told_though_all_rows_after_it_were_refused(unstarted: str | None) -> None:
+    """KCL may have deleted it as finished, or a person has: nobody knows. `--unstarted` is not about it."""
+    made = planned({B: REFUSED, C: REFUSED}, SPLIT, {B: TRIM_HORIZON, C: Position.after("160")}, unstarted)
+    assert start(made, A) == TRIM_HORIZON
+    assert made.risks["readAgain"] == 2
+    assert f"{A}: its row is missing, so it starts at its beginning" in made.warnings
 
 
 def test_a_row_with_other_hash_keys_proves_nothing_either() -> None:
@@ -107,7 +123,7 @@ def test_a_row_with_other_hash_keys_proves_nothing_either() -> None:
 
 def test_a_place_in_a_shard_that_is_gone_is_refused_but_for_its_end() -> None:
     """Nothing can be read from there, and a warning that says otherwise is wrong."""
-    rows, shards = {B: STARTED, C: UNSTARTED}, SPLIT[:2]
+    rows, shards = {B: STARTED, C: UNSTARTED}, (*SPLIT[:2], listed("shardId-000000000009"))
     with pytest.raises(Refused, match=f"^--place {C}=160: stream orders does not list this shard any more.* again with --place {C}=END, or without"):
         planned(rows, shards, {C: Position.after("160")})
     for row in (UNSTARTED, REFUSED):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,8 @@ from migrating.stage import Case
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import choose
+from sluice_checkpoints.migrate.migrator import MigrationResult
+from sluice_checkpoints.migrate.ways_on import PLACES
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import MIGRATION
 
@@ -59,7 +63,7 @@ def test_an_attribute_that_nobody_reads_can_be_ignored_by_name(case: Case) -> No
     plain, bench = Bench(case), Bench(case)
     row_of(bench, bench.one)["ttl"] = {"N": "1700000000"}
     message = refusal(bench.migrator().run)
-    assert "--ignore-attribute 'ttl' (in the resource: spec.migrateFrom.ignoreAttributes)" in message
+    assert "--ignore-attribute ttl (in the resource: spec.migrateFrom.ignoreAttributes)" in message
     assert not bench.targets.tables
     result = bench.migrator(ignored=("ttl",)).run()
     plain.migrator().run()
@@ -77,6 +81,87 @@ def test_an_attribute_that_the_format_reads_cannot_be_ignored(case: Case) -> Non
     stored = {name for row in every_row(Bench(case)) for name in row} & known
     for name in sorted(stored):
         assert f"--ignore-attribute {name}: format" in refusal(Bench(case).migrator(ignored=(name,)).run)
+
+
+Spoilt = Callable[[Bench], Any]
+
+
+def followed(bench: Bench) -> MigrationResult:
+    """The migration, with whatever its refusals advise, three times at most."""
+    ignored, rows, places = list[str](), list[str](), dict[str, Position]()
+    for _ in range(3):
+        try:
+            return bench.migrator(ignored=tuple(ignored), rows=tuple(rows), places=places).run()
+        except Refused as refused:
+            message = str(refused).replace(PLACES, "=trim-horizon")
+        given = re.findall(r"run the same command again with (.*?) \(in the resource", message)
+        assert given, message
+        words = shlex.split(" ".join(given))
+        for option, value in zip(words[::2], words[1::2], strict=True):
+            shard, _, place = value.partition("=")
+            match option:
+                case "--ignore-attribute":
+                    ignored.append(value)
+                case "--ignore-row":
+                    rows.append(value)
+                case "--place":
+                    places[shard] = END if place == "END" else TRIM_HORIZON
+    raise AssertionError("it leads in a circle")
+
+
+def lease(bench: Bench, **change: Any) -> dict[str, Any]:
+    """A row like that of the shard, with other attributes."""
+    return {**row_of(bench, bench.one), **change}
+
+
+LATER = "shardId-000000000099"
+SPOILT: dict[str, tuple[str, Spoilt]] = {
+    "a shard of a wider stream of the name": ("KCL 2", lambda b: b.rows.append(lease(b, leaseKey={"S": LATER}))),
+    "an attribute of another row kind": ("KCL 2", lambda b: b.rows[1].update(streamName={"S": "orders"})),
+    "a note": ("KCL 2", lambda b: b.rows.append({"leaseKey": {"S": "README of Bob's"}, "text": {"S": "do not delete"}})),
+    "a key with a shard in it": ("KCL 2", lambda b: b.rows.append({"leaseKey": {"S": f"old/{b.one}"}, "checkpoint": {"S": "1"}})),
+    "a kind that is no text": ("KCL 2", lambda b: b.rows.append({"leaseKey": {"S": "lock"}, "entityType": {"N": "1"}})),
+    "a quote in a name": ("KCL 2", lambda b: b.rows[1].update({"bob's": {"S": "x"}})),
+    "a lease until no time": ("vmware-go-kcl 2", lambda b: row_of(b, b.one).update(AssignedTo={"S": "w"}, LeaseTimeout={"S": "30 February"})),
+    "a lease for ever": ("vmware-go-kcl 2", lambda b: row_of(b, b.one).update(AssignedTo={"S": "w"}, LeaseTimeout={"S": "9999-01-01T00:00:00Z"})),
+}
+
+
+@pytest.mark.parametrize(("name", "spoil"), SPOILT.values(), ids=SPOILT)
+def test_advice_leads_on(name: str, spoil: Spoilt) -> None:
+    """To a plan in which every other shard starts where it would have."""
+    case = next(case for case in CASES if case.name == name)
+    plain, bench = Bench(case), Bench(case)
+    plain.migrator().run()
+    spoil(bench)
+    assert followed(bench).state == "COMPLETE"
+    expected = plain.places()
+    assert {shard: place for shard, place in bench.places().items() if shard != bench.one} == {s: p for s, p in expected.items() if s != bench.one}
+
+
+def test_a_row_that_names_a_child_that_cannot_be_is_placed() -> None:
+    """What it says of other shards does not count either."""
+    bench = Bench()
+    third = bench.stream.put_in(bench.three, b"x")
+    bench.rows.append({**bench.rows[1], "leaseKey": {"S": bench.three}, "checkpoint": {"S": third}})
+    bench.rows[1]["childShardIds"] = {"SS": [LATER]}
+    assert followed(bench).state == "COMPLETE"
+    assert (bench.places()[bench.one], LATER in bench.places()) == ({"at": "TRIM_HORIZON"}, False)
+
+
+def test_the_row_of_a_shard_of_the_stream_cannot_be_ignored() -> None:
+    """Its shard would start as if nobody had read it."""
+    bench = Bench()
+    assert f"--ignore-row {bench.one}: it is the row of a shard that stream" in refusal(bench.migrator(rows=(bench.one,)).run)
+
+
+def test_an_ignored_row_is_told_and_kept_with_the_choices() -> None:
+    """One that is not there as well: it was misspelt, or is gone."""
+    bench = Bench()
+    bench.rows.append({"leaseKey": {"S": "note"}})
+    result = bench.migrator(rows=("note", "nota")).run()
+    assert {"row note was ignored (--ignore-row)", "--ignore-row nota: there is no such row"} <= {*result.warnings}
+    assert bench.table.rows[MIGRATION]["choices"] == {"ignore-row": ["nota", "note"]}
 
 
 def test_a_name_that_no_row_has_is_told() -> None:
@@ -134,7 +219,7 @@ def test_a_number_that_kinesis_does_not_know_is_placed_by_hand() -> None:
 @pytest.mark.parametrize(
     ("place", "word"),
     [
-        (lambda _: {"shardId-000000000099": END}, "has no such shard, and the source has no row of it"),
+        (lambda _: {"shardId-000000000099": END}, "with a row a later one of this id would not be read"),
         (lambda b: {b.one: END}, "the stream's shard is open"),
         (lambda b: {b.zero: Position.after(b.stream.put_in(b.one, b"x"))}, "outside the shard's range"),
         (lambda b: {b.one: Position.after(str(int(b.reached) + 10**9))}, "Kinesis does not accept this number in this shard"),

@@ -203,7 +203,14 @@ def test_a_migration_is_asked_for_a_format_that_the_migrator_has() -> None:
 @pytest.mark.parametrize("format_", sorted(migration_job.FORMATS))
 def test_the_migrator_takes_the_arguments_of_its_job(format_: str) -> None:
     """Whatever is set."""
-    old = {"table": "old", "format": format_, "quietSeconds": 60, "ignoreAttributes": ["x"], "places": ["shardId-000000000001=END"]}
+    old = {
+        "table": "old",
+        "format": format_,
+        "quietSeconds": 60,
+        "ignoreAttributes": ["x"],
+        "ignoreRows": ["y"],
+        "places": ["shardId-000000000001=END"],
+    }
     raw = {**SPEC, "migrateFrom": old}
     migration = MigrationStatus(hash="h", spec_hash="s", job="orders-migrate-h-1", tries=1)
     job = migration_job.migration_job(RESOURCE, DesiredSpec(spec_of(raw), raw), migration, Settings(image="i"))

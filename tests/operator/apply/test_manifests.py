@@ -312,12 +312,17 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
 
 def test_a_migration_that_was_refused_goes_on_by_the_fields_that_its_message_names() -> None:
     """One option for each entry, a name with a blank in it too."""
-    source = {"table": "old", "ignoreAttributes": ["ttl", "a b"], "places": ["shardId-000000000003=END", "shardId-000000000004=4960"]}
+    source = {
+        "table": "old",
+        "ignoreAttributes": ["ttl", "a b"],
+        "ignoreRows": ["lock"],
+        "places": ["shardId-000000000003=END", "shardId-000000000004=4960"],
+    }
     raw = {**MIGRATING, "migrateFrom": source}
     words = migration_arguments(RESOURCE, DesiredSpec(parse(raw), raw))
     at = words.index("--ignore-attribute")
     assert words[at:-1] == [
-        *("--ignore-attribute", "ttl", "--ignore-attribute", "a b"),
+        *("--ignore-attribute", "ttl", "--ignore-attribute", "a b", "--ignore-row", "lock"),
         *("--place", "shardId-000000000003=END", "--place", "shardId-000000000004=4960"),
     ]
     plain = {**MIGRATING, "migrateFrom": {"table": "old"}}
