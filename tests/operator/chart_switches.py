@@ -37,7 +37,7 @@ SWITCHES: dict[str, Json] = {
         "consumer": {
             "image": "mine:1",
             "namespaces": ["a"],
-            "serviceAccount": {"name": "drivers", "annotations": {"role": "x"}},
+            "serviceAccount": {"annotations": {"role": "x"}},
             "executorServiceAccount": {"name": "executors", "annotations": {"role": "y"}},
             "imagePullSecrets": [{"name": "pipelines"}],
         }

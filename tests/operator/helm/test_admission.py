@@ -304,10 +304,10 @@ def policy(**values: Any) -> str:
 
 
 def test_accounts_of_the_policy_are_those_that_the_operator_allows() -> None:
-    """The usual two, whatever they are called, and those of `policy.serviceAccounts`."""
+    """The usual two, whatever the executors' is called, and those of `policy.serviceAccounts`."""
     assert "['sluice-consumer','sluice-executor']" in policy()
-    names: Json = {"serviceAccount": {"name": "drivers"}, "executorServiceAccount": {"name": ""}}
-    assert "['drivers','orders']" in policy(consumer=names, policy={"serviceAccounts": ["orders"]})
+    names: Json = {"executorServiceAccount": {"name": ""}}
+    assert "['sluice-consumer','orders']" in policy(consumer=names, policy={"serviceAccounts": ["orders"]})
 
 
 def test_privileged_pods_are_allowed_by_the_same_value() -> None:

@@ -12,7 +12,7 @@ from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod
 from sluice_operator.resource.changes import DesiredSpec
-from sluice_operator.resource.fields import parse
+from sluice_operator.resource.fields import Spec, parse
 from sluice_operator.resource.policy import Policy
 from sluice_operator.settings import read
 from sluice_operator.state.objects import Resource
@@ -166,18 +166,19 @@ def accounts(objects: list[Json]) -> dict[str, Json]:
     return {body["metadata"]["name"]: body for body in of("ServiceAccount", objects) if body["metadata"]["namespace"] == "team"}
 
 
-TEAM: Json = {"namespaces": ["team"], "serviceAccount": {"name": "drivers", "annotations": {"role": "a", "kept": "b"}}}
+DRIVERS = Spec.model_fields["service_account_name"].default
+TEAM: Json = {"namespaces": ["team"], "serviceAccount": {"annotations": {"role": "a", "kept": "b"}}}
 
 
 def test_executors_have_an_account_that_may_do_nothing() -> None:
     """It has the annotations of the drivers' account, and some of its own; the operator knows it by name."""
     objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": "idle", "annotations": {"role": "x"}}})
     found = accounts(objects)
-    assert found["drivers"]["metadata"]["annotations"] == {"role": "a", "kept": "b"}
+    assert found[DRIVERS]["metadata"]["annotations"] == {"role": "a", "kept": "b"}
     assert found["idle"]["metadata"]["annotations"] == {"role": "x", "kept": "b"}
     assert found["idle"]["automountServiceAccountToken"] is False
     bound = {subject["name"] for kind in ("RoleBinding", "ClusterRoleBinding") for body in of(kind, objects) for subject in body["subjects"]}
-    assert "drivers" in bound
+    assert DRIVERS in bound
     assert "idle" not in bound
     assert read(settings(objects)).executor_account == "idle"
     assert read(settings(rendered())).executor_account == "sluice-executor"
@@ -186,7 +187,7 @@ def test_executors_have_an_account_that_may_do_nothing() -> None:
 def test_without_a_name_there_is_no_account_for_executors() -> None:
     """They run as the driver's then."""
     objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": ""}})
-    assert set(accounts(objects)) == {"drivers"}
+    assert set(accounts(objects)) == {DRIVERS}
     assert read(settings(objects)).executor_account is None
 
 
