@@ -18,7 +18,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
-from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import JSON, METADATA, PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import Unreadable
 
@@ -40,11 +40,9 @@ NO_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)
 """Names that no object may have. In a path they would be another object, or all of a kind."""
 DIGITS = re.compile(r"[0-9]{1,6}")
 MOST = 4 * 2**20  # bytes of an answer that are read: no API server stores an object of half that size
-JSON = "application/json"
 NO_DRY_RUN = "does not support dry run"
-SAMPLES = (100, 10, 1)  # objects of an audit, fewer if they are too large; of 500, JSON was 18 % of what the operator did with 500 idle drivers
+SAMPLES = (100, 10)  # objects of an audit, fewer, or one, if they are too large; of 500, JSON was 18 % of what the operator did with 500 idle drivers
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def connect() -> ApiClient:
@@ -117,25 +115,27 @@ class ApiServer:
         """See Cluster."""
         query = {"labelSelector": ",".join(key if value is None else f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
+        path = _path(kind, namespace)
         limit, more = oversize.PAGE, ""
         while True:
-            page = self._page(_path(kind, namespace), {**query, "limit": limit} | ({"continue": more} if more else {}))
-            if page is None:
+            asked = {**query, "limit": limit} | ({"continue": more} if more else {})
+            page = self._page(path, asked)
+            if page is None and limit > 1:
                 limit = oversize.fewer(limit)
                 continue
-            found += [self._keep(item) for item in page["items"] if oversize.UNREAD not in item]
+            page = page or self._page(path, asked, METADATA, oversize.metadata_alone)
+            found += map(self._keep, page["items"])
             more, limit = page["metadata"].get("continue"), oversize.more(limit)
             if not more:
                 return found
 
-    def _page(self, path: str, query: Json, accept: str = JSON) -> Json | None:
-        """A page of a list; None if it is too large. One of one object is cut instead."""
+    def _page(self, path: str, query: Json, accept: str = JSON, read: Callable[[bytes], Any] = oversize.page) -> Any:
+        """A page of a list, as `read` gives it."""
         try:
             data = self._bytes("GET", f"{path}?{urlencode(query)}", accept=accept)
         except ApiException as error:
             _raise(error)
-        found: Json | None = _json(data, path, lambda read: oversize.page(read, query["limit"]))
-        return found
+        return _json(data, path, read)
 
     def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
         """The resourceVersion by uid of the first objects, live; of every namespace if it is ''. Metadata only.
@@ -143,7 +143,9 @@ class ApiServer:
         Raises:
             ApiError: see Cluster.
         """
-        pages = (self._page(_path(kind, namespace), {"labelSelector": selector, "limit": limit}, METADATA) for limit in SAMPLES)
+        sizes = dict.fromkeys(SAMPLES, oversize.page) | {1: oversize.metadata_alone}
+        path = _path(kind, namespace)
+        pages = (self._page(path, {"labelSelector": selector, "limit": limit}, METADATA, read) for limit, read in sizes.items())
         page = next(page for page in pages if page is not None)
         items = page["items"] or ()  # null, where a list of metadata alone is empty
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}

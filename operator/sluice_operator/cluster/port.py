@@ -12,6 +12,8 @@ Json = dict[str, Any]
 Labels = Mapping[str, str | None]
 """Labels and their values. None: the label with any value."""
 
+JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 CONSUMER_KIND, POOL_KIND = "KinesisConsumer", "KinesisConsumerPool"
 PATHS = {
     CONSUMER_KIND: ("apis/sluice.dev/v1alpha1", "kinesisconsumers"),

@@ -21,6 +21,7 @@ from sluice_operator.observe import parse
 from sluice_operator.observe.kept import packed, unpacked
 from sluice_operator.state.objects import Pod
 from sluice_operator.state.seats import Members
+from sluice_operator.state.serialization import load_report
 from sluice_operator.state.status import Phase
 from sluice_operator.untrusted.values import named, part, text, whole
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.cluster.port import Json
-    from sluice_operator.state.objects import Job, Observed
+    from sluice_operator.state.objects import Job, Observed, Report
     from sluice_operator.state.status import Exit
 
 
@@ -41,10 +42,16 @@ class ResourceKey(NamedTuple):
 
 
 class CacheChange(NamedTuple):
-    """The resource that a watch event is about. `matters`: a plan may depend on it; not so on figures, or on the operator's own write."""
+    """The resource that a watch event is about.
+
+    Attributes:
+        matters: a plan may depend on it; not so on figures, or on the operator's own write.
+        reported: a driver that the status names said something new.
+    """
 
     key: ResourceKey
     matters: bool
+    reported: bool = False
 
 
 class ResourceSnapshot(NamedTuple):
@@ -72,8 +79,10 @@ REMEMBERED = 8  # drivers of one resource: the present one, the last one, and st
 
 @dataclass(slots=True)
 class LastReport:
-    """Of a driver pod: the number of its last report, when that number was seen first, and the pod's exit."""
+    """Of a driver pod: its last report and the hash of its text, the number of it and when that was seen first, and the pod's exit."""
 
+    text: int | None = None
+    decoded: Report | None = None
     number: int = -1
     at: datetime | None = None
     exit: Exit | None = None
@@ -142,7 +151,8 @@ class Cache:
         key = ResourceKey(named(raw, "namespace"), name)
         if kind == self.kind:
             return CacheChange(key, self._resource(key, raw, gone=gone))
-        return CacheChange(key, self._item(key, _pod(raw) if kind == "Pod" else parse.job(raw), (raw, now), gone=gone))
+        item, said = self._pod(key, raw) if kind == "Pod" else (parse.job(raw), None)
+        return CacheChange(key, self._item(key, item, (raw, now, said), gone=gone), said is not None)
 
     def _resource(self, key: ResourceKey, raw: Json, *, gone: bool) -> bool:
         uid, stored = named(raw, "uid"), NOTHING if gone else StoredResource.of(raw)
@@ -154,7 +164,21 @@ class Cache:
             self._drop_if_empty(key, entry)
             return matters
 
-    def _item(self, key: ResourceKey, item: Pod | Job, seen: tuple[Json, datetime], *, gone: bool) -> bool:
+    def _pod(self, key: ResourceKey, raw: Json) -> tuple[Pod, int | None]:
+        """A pod with its report, if it is a driver that the status names, and the hash of the report's text, if that is new.
+
+        What others report is not read, and what was decoded before is not decoded again.
+        """
+        pod, text = _pod(raw), parse.report(raw)
+        with self._lock:
+            entry = self._entries.get(key, CacheEntry())
+            is_named, last = pod.name in entry.stored.named, entry.reports.get(pod.uid, LastReport())
+            said, decoded = last.text, last.decoded
+        if text is None or pod.role != "driver" or not is_named:
+            return pod, None
+        return (replace(pod, report=decoded), None) if hash(text) == said else (replace(pod, report=load_report(text)), hash(text))
+
+    def _item(self, key: ResourceKey, item: Pod | Job, seen: tuple[Json, datetime, int | None], *, gone: bool) -> bool:
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
             item = _stamped(entry, item, *seen) if isinstance(item, Pod) else item
@@ -248,7 +272,7 @@ class Cache:
 
     def live(self, key: ResourceKey, pods: Iterable[Json], jobs: Iterable[Json], now: datetime) -> Observed:
         """Pods and Jobs of a live read. The cache keeps them, with what the watches have shown since the read began."""
-        read, known = [(_pod(raw), raw) for raw in pods], {job.name: job for job in map(parse.job, jobs)}
+        read, known = [(self._pod(key, raw)[0], raw) for raw in pods], {job.name: job for job in map(parse.job, jobs)}
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.pods, entry.jobs = {pod.name: _stamped(entry, pod, raw, now) for pod, raw in read}, known
@@ -350,15 +374,17 @@ def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
     return replace(pod, gone_by=now + timedelta(seconds=min(grace, MOST_SECONDS)))
 
 
-def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime) -> Pod:
-    """The pod with the time at which the number of its report was seen first. Its exit is kept."""
+def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, said: int | None = None) -> Pod:
+    """The pod with the time at which the number of its report was seen first. Its exit is kept, and `said`, the hash of a new report."""
     pod = ending_here(entry.pods.get(pod.name), pod, raw, now)
     if pod.role != "driver":
-        return replace(pod, report=None)
+        return pod
     report = entry.reports.setdefault(pod.uid, LastReport())
     if len(entry.reports) > REMEMBERED:
         del entry.reports[next(iter(entry.reports))]
     report.exit = report.exit or pod.exit
+    if said is not None:
+        report.text, report.decoded = said, pod.report
     if pod.report and pod.report.number != report.number:
         report.number, report.at = pod.report.number, now
-    return replace(pod, reported_at=report.at, report=pod.report if pod.name in entry.stored.named else None)
+    return replace(pod, reported_at=report.at)

@@ -54,9 +54,9 @@ class Hosts:
         Raises:
             Unreadable: the pod has no name, namespace or uid.
         """
-        key = named(raw, "namespace"), named(raw, "name")
+        key, host = (named(raw, "namespace"), named(raw, "name")), None if gone else _host(raw)
         with self._lock:
-            before, after = self._hosts.get(key), None if gone else self._read(raw, now)
+            before, after = self._hosts.get(key), host and self._stamped(raw, host, now)
             if after is not None:
                 self._hosts[key] = after
             elif before is not None and before.pod.uid == named(raw, "uid"):
@@ -71,8 +71,9 @@ class Hosts:
 
     def read(self, raws: Iterable[Json], now: datetime) -> tuple[Host, ...]:
         """Of a live read. The watch's are left as they are."""
+        read = [(raw, _host(raw)) for raw in raws]
         with self._lock:
-            return tuple(self._with_all(raw, self._read(raw, now)) for raw in raws)
+            return tuple(self._with_all(raw, self._stamped(raw, host, now)) for raw, host in read)
 
     def reported_at(self, uid: str | None) -> datetime | None:
         """When the last report of this seat was seen first."""
@@ -86,20 +87,17 @@ class Hosts:
             hosts = {host.pod.uid: host for host in self._hosts.values()}
         return [one if one.driver else one._replace(driver=_driver(hosts, text(part(one.body, "status", "driver"), "uid"))) for one in snapshots]
 
-    def _read(self, raw: Json, now: datetime) -> Host:
-        pod = parse.pod(raw)
-        before = self._hosts.get((named(raw, "namespace"), pod.name))
-        pod = ending_here(before.pod if before else None, pod, raw, now)
-        there = tuple(self._stamped(pod, seat, now) for seat in seats.seats(raw, pod))
-        size = sum(len(key) + len(note) for key, note in part(raw, "metadata", "annotations").items() if isinstance(note, str))
-        return Host(pod, there, size)
+    def _stamped(self, raw: Json, host: Host, now: datetime) -> Host:
+        before = self._hosts.get((named(raw, "namespace"), host.pod.name))
+        pod = ending_here(before.pod if before else None, host.pod, raw, now)
+        return replace(host, pod=pod, seats=tuple(self._heard_at(pod, seat, now) for seat in host.seats))
 
     def _with_all(self, raw: Json, host: Host) -> Host:
         """With the size that the watch showed, if it is more: a live read leaves annotations out (`kept`)."""
         shown = self._hosts.get((named(raw, "namespace"), host.pod.name))
         return replace(host, size=max(host.size, shown.size)) if shown and shown.pod.uid == host.pod.uid else host
 
-    def _stamped(self, pod: Pod, seat: Seat, now: datetime) -> Seat:
+    def _heard_at(self, pod: Pod, seat: Seat, now: datetime) -> Seat:
         uid = seat.uid_in(pod)
         if seat.report is None:
             return seat
@@ -114,6 +112,11 @@ class Hosts:
             self._heard.pop(seat.uid_in(host.pod), None)
 
 
+def _host(raw: Json) -> Host:
+    pod, notes = parse.pod(raw), part(raw, "metadata", "annotations")
+    return Host(pod, seats.seats(raw, pod), sum(len(key) + len(note) for key, note in notes.items() if isinstance(note, str)))
+
+
 def _driver(hosts: Mapping[str, Host], uid: str | None) -> Pod | None:
     host = hosts.get((uid or "").partition("/")[0])
     found = (seat for seat in host.seats if seat.uid_in(host.pod) == uid) if host else ()
@@ -122,8 +125,7 @@ def _driver(hosts: Mapping[str, Host], uid: str | None) -> Pod | None:
 
 def _changed(before: Host | None, after: Host | None) -> Changed:
     old, new = _by_seat(before), _by_seat(after)
-    pods = [replace(host.pod, report=None, reported_at=None) if host else None for host in (before, after)]
-    same = pods[0] == pods[1]
+    same = (before and before.pod) == (after and after.pod)
     consumers: dict[str, bool] = {}
     for key in old.keys() | new.keys():
         one, other = old.get(key), new.get(key)

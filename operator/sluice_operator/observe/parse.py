@@ -19,7 +19,7 @@ from sluice_operator.resource.changes import DesiredSpec, with_version
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.resource.policy import Policy
 from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
-from sluice_operator.state.serialization import TEXT, WORD, load_report, load_status
+from sluice_operator.state.serialization import TEXT, WORD, load_status
 from sluice_operator.state.status import Exit, Moved, Status
 from sluice_operator.state.view import View
 from sluice_operator.untrusted.values import EARLIEST, LATEST, NAME, WORDS, Unreadable, moment, named, objects, part, request, text, texts, whole
@@ -173,8 +173,13 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
     )
 
 
+def report(raw: Json) -> str | None:
+    """The text of the report on a pod; None: it has none, or one that is too long."""
+    return text(part(raw, "metadata", "annotations"), REPORT, TEXT)
+
+
 def pod(raw: Json) -> Pod:
-    """A pod with the operator's labels. They do not prove whose it is (`ownership`).
+    """A pod with the operator's labels, which do not prove whose it is (`ownership`), and without what it reports.
 
     Raises:
         Unreadable: it has no name or no uid.
@@ -202,7 +207,6 @@ def pod(raw: Json) -> Pod:
         exit=_exit(raw, ended, result),
         trouble=None if _runs(container) else _trouble(status),
         beside=_trouble(status) if _runs(container) else None,
-        report=load_report(text(notes, REPORT, TEXT + 1)),
         unlisted=UNLISTED in labels or text(labels, MANAGED) != "sluice",
         rows=whole(result.get("shards")),
         warnings=whole(result.get("warnings")),

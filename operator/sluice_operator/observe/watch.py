@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, POOL_KIND
+from sluice_operator.cluster.port import CONSUMER_KIND, JSON, METADATA, PATHS, POOL_KIND
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import BUSY, Lines, WatchRefused, WatchState
@@ -59,10 +59,10 @@ class WatchServer:
     api: ApiClient
     session: aiohttp.ClientSession
 
-    def get(self, path: str, query: Json, silent: float) -> Any:
+    def get(self, path: str, query: Json, silent: float, accept: str = JSON) -> Any:
         """Send a request. The caller reads the reply."""
         # like the client that writes, it asks for no packed lists
-        headers: Json = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "sluice-operator"}
+        headers: Json = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "sluice-operator"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silent)
         return self.session.get(f"{self.api.configuration.host}/{path}?{urlencode(query)}", headers=headers, timeout=timeout)
@@ -116,30 +116,31 @@ class Watch:
         await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 
     async def _list(self) -> None:
-        """List all, in pages of bounded size: a page that is too large is asked for again with fewer objects, and one object alone is cut."""
+        """List all, in pages of bounded size: one that is too large is asked for again with fewer objects, and of one object the metadata alone."""
         self._state.begin()
         limit, meta = oversize.PAGE, dict[str, Any]()
         more: str | None = ""
         while more is not None:
-            page = oversize.page(await self._page(limit, more), limit)
-            if page is None:
+            page = oversize.page(await self._page(limit, more))
+            if page is None and limit > 1:
                 limit = oversize.fewer(limit)
                 continue
+            page = page or oversize.metadata_alone(await self._page(limit, more, METADATA))
             self._take(self._state.page(page))
             meta = part(page, "metadata")
             more, limit = text(meta, "continue", TOKEN) or None, oversize.more(limit)
         self._take(self._state.end(text(meta, "resourceVersion") or ""))
         self.listed.set()
 
-    async def _page(self, limit: int, more: str) -> bytes:
+    async def _page(self, limit: int, more: str, accept: str = JSON) -> bytes:
         """A page of the list. The rest of one that is too large is not read."""
         query: Json = {**SELECTED.get(self.kind, {}), "limit": limit} | ({"continue": more} if more else {})
         data = bytearray()
-        async with self._server.get(self._path, query, SILENT) as reply:
+        async with self._server.get(self._path, query, SILENT, accept) as reply:
             await _checked(reply)
             async for piece in reply.content.iter_any():
                 data += piece
-                if limit > 1 and len(data) > oversize.PAGE_BYTES:
+                if limit > 1 and len(data) > oversize.BYTES:
                     break
         return bytes(data)
 

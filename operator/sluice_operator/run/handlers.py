@@ -13,10 +13,8 @@ import kopf
 from sluice_operator.cluster.operator_class import belongs
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import ResourceKey
-from sluice_operator.observe.parse import CONSUMER, REPORT, ROLE
+from sluice_operator.observe.parse import CONSUMER, ROLE
 from sluice_operator.observe.watch_state import WatchEvent
-from sluice_operator.state.serialization import TEXT
-from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
@@ -65,11 +63,8 @@ class EventSink:
         self.shown(kind, WatchEvent(body, gone=gone or (strange and kind == CONSUMER_KIND)))
         if strange:
             return
-        if not gone and oversize.UNREAD in body:
-            LOG.warning("%s %s/%s is passed over: %s", kind, meta["namespace"], meta["name"], body[oversize.UNREAD])
-            return
         change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
-        self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)
+        self.metrics.saw(kind, reported=change is not None and change.reported)
         labels = part(meta, "labels")
         if kind == "Pod" and labels.get(ROLE) == "executor":
             self.metrics.saw_executor(meta["uid"], ResourceKey(meta["namespace"], text(labels, CONSUMER) or ""), body, gone=gone)

@@ -10,6 +10,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
 from sluice_operator.observe import parse, pools
 from sluice_operator.observe.cache import ResourceKey, version_of
 from sluice_operator.plan import live_read_policy
+from sluice_operator.state.serialization import load_report
 from sluice_operator.state.status import MigrationState, Phase
 from sluice_operator.untrusted.values import objects, part, text, whole
 
@@ -253,7 +254,7 @@ def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Foun
 
 def _lacks_executors(driver: Json, found: Found) -> bool:
     """Whether more executors have registered with this driver, by its report, than there are pods of it. With `executor.inDriver` it is its own."""
-    report = parse.pod(driver).report
+    report = load_report(parse.report(driver))
     listed = [pod for pod in found.pods if parse.controller(part(pod, "metadata"))["owner"] == driver["metadata"]["uid"]]
     alone = part(found.body, "spec", "executor").get("inDriver") is True
     return report is not None and not alone and report.executors > len(listed)

@@ -56,7 +56,7 @@ class Loops:
         self._alive: set[ResourceKey] = set()
 
     def listed(self, *, pools: bool = True) -> None:
-        """Every KinesisConsumer has been seen once. Before, a newer resource would be taken for the only one with its table.
+        """Every KinesisConsumer has been seen once: a pool knows its members.
 
         Args:
             pools: so has every KinesisConsumerPool.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -12,7 +11,6 @@ from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, PoolMember, ResourceKey, version_of
 from sluice_operator.observe.parse import ROLE
-from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from sluice_operator.observe.hosts import Hosts
     from sluice_operator.observe.watch_state import WatchEvent
     from sluice_operator.run.loops import Loops
-
-LOG = logging.getLogger("sluice")
 
 
 class Sink(Protocol):
@@ -64,9 +60,6 @@ class PoolSink:
         """The resource: its members may get seats now, or none any more."""
         body, gone = event
         key = ResourceKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        if oversize.UNREAD in body:
-            LOG.warning("KinesisConsumerPool %s/%s is passed over: %s", *key, body[oversize.UNREAD])
-            return
         before, after = self.places.pop(key, None), _place(body)
         shown = version_of(self.pools.body(key))
         if not gone:
@@ -95,9 +88,6 @@ class PoolSink:
         """The pool's pod or an executor of it: the consumers with seats in it, and those that name the pool if the pod itself changed."""
         body, gone = event
         key = ResourceKey(body["metadata"]["namespace"], pool)
-        if not gone and oversize.UNREAD in body:
-            LOG.warning("pod %s of the pool %s/%s is passed over: %s", body["metadata"]["name"], *key, body[oversize.UNREAD])
-            return
         change = self.pools.see("Pod", body, _now(), gone=gone)
         if change is not None:
             self.pool_loops.wake(key, matters=change.matters)

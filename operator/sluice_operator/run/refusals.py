@@ -71,7 +71,8 @@ def report_failing(context: ReconcileContext, key: ResourceKey, why: str, now: d
             return
         event = EventToSend(Reason.RECONCILE_FAILED, f"the operator cannot reconcile this resource: {why}", warning=True)
         post(context.cluster, body({**resource["metadata"], "kind": context.kind}, event, now, context.settings.identity))
-        context.cluster.replace_status(with_status(resource, _stalled(resource, why, now), context.kind))
+        if not isinstance(resource.get("status"), str):  # else it was not read, and what would replace it is not known
+            context.cluster.replace_status(with_status(resource, _stalled(resource, why, now), context.kind))
     except ApiError as error:
         LOG.warning("%s/%s: %s", *key, error)
     except Exception:  # the loop continues, whatever is in the resource

@@ -10,6 +10,7 @@ from sluice_operator.plan import live_read_policy
 from sluice_operator.plan.running import STALE
 from sluice_operator.plan.write_policy import figures_interval
 from sluice_operator.state.view import NEVER
+from sluice_operator.untrusted.values import objects, part
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,8 +59,7 @@ def unchanged(context: ReconcileContext, view: View, intent: Plan) -> ReconcileR
 
 def figures_due(context: ReconcileContext, key: ResourceKey, now: datetime) -> datetime:
     """When new figures are written. At once while a driver is not ready: any report may change that."""
-    body = context.cache.body(key) or {}
-    conditions = (body.get("status") or {}).get("conditions") or ()
+    conditions = objects(part(context.cache.body(key), "status"), "conditions")
     ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
     return context.written[key] + figures_interval(len(context.looked)) if ready and key in context.written else now
 

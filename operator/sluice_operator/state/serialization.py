@@ -22,7 +22,7 @@ STATUS = TypeAdapter(Status)
 _REPORT = TypeAdapter(Report)
 TEXT = 131_072  # characters of a report: half of what all annotations of a pod may have
 WORD, WORDS, NAME, SHARD = 64, 1024, 253, 128  # characters of a word, of a warning, of a pod's name, and of a shard's, as Kinesis has it
-DRAINS, WARNINGS = 50, 16  # of a report: as many drains as a status shows
+LISTED, WARNINGS = 50, 16  # of a report: entries of any list that are looked at, as many as a status shows of drains
 VERSIONS, IMAGE = 10, 300  # of a report, and characters of an image's name, as a driver keeps it
 SPECS = ("lastGoodSpec", "provenSpec")
 STATES: dict[str, type[StrEnum]] = {"standby": StandbyState, "trial": TrialState}
@@ -30,14 +30,16 @@ STATES: dict[str, type[StrEnum]] = {"standby": StandbyState, "trial": TrialState
 Json = dict[str, Any]
 
 
-def load_status(raw: Json | None) -> Status:
+def load_status(raw: Json | str | None) -> Status:
     """The status as stored; a new resource has none.
 
     Its specs are bounded as a spec is, not as a part of the status. One that is not a spec counts as none, and the rest is read.
 
     Raises:
-        Unreadable: the status has content that the operator never writes; the message names the first such field.
+        Unreadable: the status has content that the operator never writes, and the message names the first such field; or it was not read.
     """
+    if isinstance(raw, str):
+        raise Unreadable(f"status: {raw}")
     stored, specs = _apart(raw or {})
     if unusable := bounds.problem(stored, "status"):
         raise Unreadable(unusable)
@@ -118,7 +120,8 @@ def load_report(text: str | None) -> Report | None:
         return None
     try:
         raw = orjson.loads(text)
-        known = {key: value for key, value in raw.items() if value is not None} | {"deadline": moment(raw.get("deadline"))}
+        cut = {key: value[:LISTED] if isinstance(value, list) else value for key, value in raw.items()}
+        known = {key: value for key, value in cut.items() if value is not None} | {"deadline": moment(raw.get("deadline"))}
         return _bounded(_REPORT.validate_python(known))
     except (ValueError, AttributeError, OverflowError):
         return None
@@ -135,7 +138,7 @@ def _bounded(report: Report) -> Report | None:
         records_per_second=rate if rate is not None and math.isfinite(rate) else None,
         busy=busy if busy is not None and 0 <= busy <= 1 else None,
         farthest_shard=None if shard is None else printable(shard[:SHARD]),
-        draining=tuple(_drain(drain) for drain in report.draining[:DRAINS]),
+        draining=tuple(map(_drain, report.draining)),
         warnings=tuple(printable(text[:WORDS]) for text in report.warnings[:WARNINGS]),
         versions=tuple(map(_version, report.versions[:VERSIONS])),
     )

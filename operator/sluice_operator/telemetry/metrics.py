@@ -42,7 +42,6 @@ class OperatorMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._since: dict[tuple[str, str], tuple[str, float]] = {}
-        self._said: dict[str, str] = {}
         self._killed: set[str] = set()
         self._happenings()
         self._durations()
@@ -70,14 +69,10 @@ class OperatorMetrics:
         text = "Time in a phase, counted when it ends."
         self.phases = Histogram("sluice_phase_seconds", text, ["phase"], registry=self.registry, buckets=LONG)
 
-    def saw(self, kind: str, uid: str, report: str | None, *, gone: bool) -> None:
-        """A watch showed an object, perhaps with a report on it."""
+    def saw(self, kind: str, *, reported: bool) -> None:
+        """A watch showed an object, perhaps with a new report on it."""
         self.watched.labels(kind).inc()
-        if gone:
-            self._said.pop(uid, None)
-        elif report is not None and self._said.get(uid) != report:
-            self._said[uid] = report
-            self.reports.inc()
+        self.reports.inc(int(reported))
 
     def saw_executor(self, uid: str, key: ResourceKey, body: Json, *, gone: bool) -> None:
         """A watch showed an executor of a consumer. One that was killed for its memory is counted once, from zero on."""

@@ -6,6 +6,7 @@ that holds the object every other object would be lost.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ import orjson
 DEEPEST = 200  # levels that are kept: every encoder takes 254, and Python's stack 1,000
 CUT = b'"(nested too deeply to be read)"'
 TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+LEADING = json.JSONDecoder()
 TOKEN = re.compile(TEXT + rb"|[\[\]{}]", re.DOTALL)  # a text, or a bracket outside of one
 
 
@@ -32,6 +34,18 @@ def decoded(data: bytes) -> Any:
         if shallow == data:
             raise
         return orjson.loads(shallow)
+
+
+def leading(data: bytes) -> Any:
+    """The JSON value that these bytes begin with, whatever follows it; as `decoded` gives it.
+
+    Raises:
+        ValueError: they begin with none.
+    """
+    try:
+        return LEADING.raw_decode(data.decode())[0]
+    except RecursionError:
+        return LEADING.raw_decode(_cut(data).decode())[0]
 
 
 def _cut(data: bytes) -> bytes:

@@ -20,6 +20,7 @@ from sluice_operator.observe import parse
 from sluice_operator.plan import running
 from sluice_operator.plan.conditions import PASSING, WARNINGS
 from sluice_operator.state.objects import Report
+from sluice_operator.state.serialization import load_report
 from sluice_operator.state.status import VersionStatus
 
 CONSUMER = Path(configs.__file__).parent
@@ -51,10 +52,7 @@ WHOLE = DriverReport(
 
 def heard(report: DriverReport, number: int = 17) -> Report:
     """The operator's value of a driver's report, from the pod's annotation."""
-    container = {"name": "driver", "state": {"running": {"startedAt": UNTIL.isoformat()}}}
-    labels = {parse.CONSUMER: "orders", parse.ROLE: "driver", parse.ATTEMPT: "3"}
-    meta = {"name": "orders-driver-3", "uid": "u", "labels": labels, "annotations": {pod.REPORT: report.text(number)}}
-    found = parse.pod({"metadata": meta, "status": {"phase": "Running", "containerStatuses": [container]}}).report
+    found = load_report(parse.report({"metadata": {"annotations": {pod.REPORT: report.text(number)}}}))
     assert found is not None
     return found
 

@@ -60,7 +60,7 @@ class Operator:
         self.world.context.cache.see(CONSUMER_KIND, STANDS_BY, datetime.now(UTC))
         metrics = self.world.metrics
         with metrics.waits.time(), metrics.passes.labels("ok").time():
-            metrics.saw("Pod", "uid", str(change), gone=False)
+            metrics.saw("Pod", reported=True)
         body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
         forced = Plan(status=Status(), events=(EventToSend(Reason.FORCED, ""),))
         metrics.on_status_written(parse.view(body, Observed(), BEGIN), forced)

@@ -30,7 +30,7 @@ SPECS: dict[str, Json] = {
     "template": {"driver": {"podTemplate": {"spec": {"affinity": deep(2_000)}}}},
     "shallow": {"pipeline": {**SPEC["pipeline"], "args": deep(990)}},
     "amount": {"driver": {"resources": {"requests": {"cpu": "1e99"}}}},
-    "bytes": {"pipeline": {**SPEC["pipeline"], "args": {"a": [[]] * 180_000}}},
+    "bytes": {"pipeline": {**SPEC["pipeline"], "args": {"a": [[]] * 60_000}}},
     "types": {"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "env": 5}]}}}},
 }
 
@@ -140,10 +140,31 @@ def test_a_spec_that_cannot_be_carried_out_is_refused_by_its_field_and_goes_when
     assert until(lambda: bool(pods(admin, name)))
     admin.call("PATCH", f"{CONSUMERS.format('theirs')}/{name}", {"spec": SPECS[name]})
     assert until(lambda: condition(admin, "theirs", name, "Stalled").get("reason") == "SpecInvalid")
-    assert condition(admin, "theirs", name, "Stalled")["message"].startswith(("spec.", "spec: not read"))
+    assert condition(admin, "theirs", name, "Stalled")["message"].startswith(("spec.", "spec: larger than"))
     assert [pod["metadata"]["name"] for pod in pods(admin, name)] == [f"{name}-driver-1"]
     remove(admin, "theirs", name)
     assert pods(admin, name) == []
+
+
+def test_an_object_of_which_the_metadata_alone_is_read_is_named_by_an_event_and_goes_when_it_is_deleted(admin: Admin) -> None:
+    """It is left alone meanwhile: its driver's pod stays, and so does its status, which says what runs."""
+    make(admin, "theirs", "large", {})
+    assert until(lambda: bool(pods(admin, "large")))
+    assert seen(admin, "theirs", "large")
+    status = get(admin, "theirs", "large")["status"]
+    path = f"{CONSUMERS.format('theirs')}/large"
+    admin.call("PATCH", path, {"spec": {"pipeline": {**SPEC["pipeline"], "args": {"a": [[]] * 180_000}}}})
+    assert until(lambda: "ReconcileFailed" in reasons(admin, "large"))
+    assert [pod["metadata"]["name"] for pod in pods(admin, "large")] == ["large-driver-1"]
+    assert get(admin, "theirs", "large")["status"] == status
+    remove(admin, "theirs", "large")
+    assert pods(admin, "large") == []
+
+
+def reasons(admin: Admin, name: str) -> set[str]:
+    """Of the events about that resource."""
+    events = admin.call("GET", f"api/v1/namespaces/theirs/events?fieldSelector=involvedObject.name%3D{name}")["items"]
+    return {event["reason"] for event in events}
 
 
 def pods(admin: Admin, name: str) -> list[Json]:

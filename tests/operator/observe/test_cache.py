@@ -90,10 +90,29 @@ def driver(uid: str, number: int, phase: str = "Running") -> dict[str, Any]:
 def test_a_stray_driver_does_not_make_the_other_ones_report_young_again() -> None:
     """Each look shows both; the age of each report is its own, and so is each exit."""
     cache = Cache()
+    cache.see("KinesisConsumer", naming("driver-a", "driver-b"), NOW)
     cache.live(KEY, [driver("a", 5), driver("b", 1)], [], NOW)
     later = cache.live(KEY, [driver("a", 5), driver("b", 2, "Failed")], [], NOW.replace(minute=1))
     assert [(pod.uid, pod.reported_at) for pod in later.drivers] == [("a", NOW), ("b", NOW.replace(minute=1))]
     assert list(later.exits) == ["b"]
+
+
+def naming(pod: str, standby: str | None = None) -> dict[str, Any]:
+    """The resource, whose status names these drivers."""
+    return {**version("7"), "status": {"driver": {"pod": pod}, "standby": {"pod": standby}}}
+
+
+def test_a_report_is_decoded_once_and_only_of_a_driver_that_the_status_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two labels and an annotation make no driver, and a watch shows a pod again for other reasons."""
+    decoded, real = list[str | None](), caches.load_report
+    monkeypatch.setattr(caches, "load_report", lambda text: (decoded.append(text), real(text))[1])
+    cache, stray = Cache(), driver("b", 1)
+    cache.see("KinesisConsumer", naming("driver-a"), NOW)
+    shown = [cache.see("Pod", body, NOW) for body in (driver("a", 5), stray, driver("a", 5), driver("a", 6), stray)]
+    cache.live(KEY, [driver("a", 6), stray], [], NOW)
+    assert [change.reported for change in shown if change] == [True, False, False, True, False]
+    assert len(decoded) == 2
+    assert [pod.report and pod.report.number for pod in cache.observed(KEY).drivers] == [6, None]
 
 
 def test_drivers_of_long_ago_are_forgotten() -> None:
@@ -124,7 +143,7 @@ def test_an_answer_replaces_the_version_that_was_there_before_the_call(cache: Ca
     cache.see("KinesisConsumer", version("7"), NOW)
     cache.answered(version("8"), "7")
     assert cache.body(KEY) == version("8")
-    assert cache.see("KinesisConsumer", version("8"), NOW) == (KEY, False)
+    assert cache.see("KinesisConsumer", version("8"), NOW) == (KEY, False, False)
 
 
 def test_an_answer_does_not_replace_what_the_watch_has_shown_since(cache: Cache) -> None:
@@ -192,26 +211,26 @@ def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> No
     cache.see("KinesisConsumer", {**version("7"), "status": {"driver": {"pod": "orders-driver-1"}}}, NOW)
     cache.see("Pod", reporting(), NOW)
     later = NOW + timedelta(seconds=5)
-    assert cache.see("Pod", reporting(**report), later) == (KEY, matters)
+    assert cache.see("Pod", reporting(**report), later) == (KEY, matters, True)
     assert [pod.reported_at for pod in cache.observed(KEY).drivers] == [later]
 
 
 def test_what_is_new_or_gone_matters() -> None:
     """So does whatever a node says of a pod."""
     cache = Cache()
-    assert cache.see("Pod", executor("a"), NOW) == (KEY, True)
-    assert cache.see("Pod", executor("a"), NOW) == (KEY, False)
-    assert cache.see("Pod", executor("a", "Failed"), NOW) == (KEY, True)
-    assert cache.see("Pod", executor("a", "Failed"), NOW, gone=True) == (KEY, True)
+    assert cache.see("Pod", executor("a"), NOW) == (KEY, True, False)
+    assert cache.see("Pod", executor("a"), NOW) == (KEY, False, False)
+    assert cache.see("Pod", executor("a", "Failed"), NOW) == (KEY, True, False)
+    assert cache.see("Pod", executor("a", "Failed"), NOW, gone=True) == (KEY, True, False)
 
 
 def test_an_echo_of_our_own_write_does_not_matter() -> None:
     """The answer to a write is in the cache before the watch shows it; whatever another version says does."""
     cache = Cache()
     meta = {"namespace": "default", "name": "orders", "uid": "r"}
-    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, True)
-    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, False)
-    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "8"}}, NOW) == (KEY, True)
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, True, False)
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, False, False)
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "8"}}, NOW) == (KEY, True, False)
 
 
 COMMON = {**SPEC, "checkpoints": {"table": "shared"}, "pool": "small"}
@@ -262,7 +281,7 @@ def test_nothing_is_parsed_while_the_cache_is_locked(cache: Cache, monkeypatch: 
         return called
 
     cache._lock = Lock()  # type: ignore[assignment]
-    for room, name in ((parse, "pod"), (parse, "job"), (caches, "packed"), (caches, "unpacked")):
+    for room, name in ((parse, "pod"), (parse, "job"), (caches, "packed"), (caches, "unpacked"), (caches, "load_report")):
         monkeypatch.setattr(room, name, outside(getattr(room, name)))
     meta = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u", "resourceVersion": "1", "labels": {parse.CONSUMER: "orders"}}
     raw = {"kind": kind, "metadata": meta, "spec": SPEC}
@@ -271,4 +290,6 @@ def test_nothing_is_parsed_while_the_cache_is_locked(cache: Cache, monkeypatch: 
     cache.answered(raw, "1")
     cache.body(KEY)
     cache.see(kind, raw, NOW, gone=True)
-    assert {"pod", "job", "packed"} <= {*parsed}
+    cache.see(CONSUMER_KIND, naming("driver-a"), NOW)
+    cache.see("Pod", driver("a", 1), NOW)
+    assert {"pod", "job", "packed", "load_report"} <= {*parsed}

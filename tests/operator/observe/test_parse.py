@@ -149,6 +149,8 @@ def test_a_status_survives_storage_to_the_letter() -> None:
 def test_a_reports_age_is_counted_by_our_clock_since_its_number_changed() -> None:
     """Clocks of drivers are not believed."""
     cache, key = Cache(), ResourceKey("default", "orders")
+    meta = {"name": "orders", "namespace": "default", "uid": "r"}
+    cache.see("KinesisConsumer", {"metadata": meta, "status": {"driver": {"pod": raw()["metadata"]["name"]}}}, BEGIN)
     for second, number in ((0, 5), (9, 5), (20, 6)):
         note = {"annotations": {parse.REPORT: json.dumps({"number": number, "phase": "Running"})}}
         cache.see("Pod", raw({"running": {}}, meta=note, phase="Running"), BEGIN.replace(second=second))

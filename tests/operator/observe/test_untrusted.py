@@ -159,7 +159,7 @@ def test_a_status_with_an_odd_value_is_read_or_refused_by_its_field_and_a_deleti
             assert str(refusal).startswith("status")  # noqa: PT017 - either way is right
         gone = parse.view({**body, "metadata": META | {"deletionTimestamp": "2026-11-21T10:00:00Z"}}, Observed(), BEGIN)
         assert RemoveFinalizer() in (plan(gone).actions or plan(gone.with_status(plan(gone).status)).actions)
-        shown = [ResourceSnapshot(body, replace(parse.pod(POD), reported_at=BEGIN))]
+        shown = [ResourceSnapshot(body, replace(parse.pod(POD), report=load_report(parse.report(POD)), reported_at=BEGIN))]
         list(Gauges(Sources(lambda shown=shown: shown, lambda: True, dict, lambda shown=shown: shown)).collect())  # type: ignore[misc]  # a default that binds it
 
 
@@ -329,6 +329,13 @@ def test_the_name_of_a_shard_is_one_short_printable_line() -> None:
 def test_versions_that_no_driver_means_make_the_report_unread(versions: str) -> None:
     """As any other field."""
     assert load_report(f'{{"number": 1, "phase": "Running", "versions": {versions}}}') is None
+
+
+def test_of_a_long_list_in_a_report_the_rest_is_not_looked_at() -> None:
+    """43,000 entries fit into an annotation, and to judge one takes a microsecond."""
+    report = load_report(json.dumps({"number": 1, "phase": "Running", "warnings": ["w"] * 50 + [{}] * 9}))
+    assert report is not None
+    assert len(report.warnings) == 16
 
 
 def test_versions_of_a_report_are_bounded() -> None:

@@ -61,7 +61,7 @@ class FakeServer:
     def __init__(self, pieces: Sequence[bytes | float], status: int) -> None:
         self.now, self.watches, self.lists, self.slept, self._pieces, self._status = 0.0, 0, 0, list[float](), pieces, status
 
-    def get(self, _path: str, query: dict[str, Any], _silent: float) -> Reply:
+    def get(self, _path: str, query: dict[str, Any], _silent: float, _accept: str = "") -> Reply:
         """A request."""
         if "watch" not in query:
             self.lists += 1

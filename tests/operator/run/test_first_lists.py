@@ -1,4 +1,4 @@
-"""Who has a table is judged when all resources are known: no loop starts before every list of KinesisConsumers is complete, or refused."""
+"""Pools know their members when all resources are known: no loop starts before every list of KinesisConsumers is complete, or refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FakeServer:
     def __init__(self, *bodies: Json) -> None:
         self.bodies, self.refused, self.held = bodies, dict[str, int](), dict[str, asyncio.Event]()
 
-    def get(self, path: str, query: Json, _silent: float) -> Reply:
+    def get(self, path: str, query: Json, _silent: float, _accept: str = "") -> Reply:
         """A request."""
         namespace = path.split("/")[-2]
         if "watch" in query:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -18,6 +19,7 @@ from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.handlers import configure, registry
 from sluice_operator.run.loops import Loops
+from sluice_operator.run.refusals import report_failing
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.state.serialization import dump_status, load_status
 from sluice_operator.untrusted import oversize
@@ -92,18 +94,26 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == []
 
 
-def test_an_object_that_is_not_read_is_seen_and_changes_nothing() -> None:
+def test_a_resource_of_which_the_metadata_alone_is_read_is_named_by_an_event_and_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit lists it too: a watch that has not shown it would look stuck, and the operator be restarted for everybody."""
+    place = context()
+    meta = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7", "generation": 1}
+    body = {"metadata": meta, "spec": oversize.NOT_READ, "status": oversize.NOT_READ}
+    monkeypatch.setattr(place.cluster, "get", lambda *_: body)
+    writes: list[Any] = []
+    monkeypatch.setattr(place.cluster, "replace_status", writes.append)
 
     async def scene() -> None:
-        place = context()
-        events = sink(place, Loops(place))
-        meta = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7"}
-        events.see(CONSUMER_KIND, WatchEvent({"metadata": meta, oversize.UNREAD: "metadata.finalizers: not read"}))
+        loops = Loops(place)
+        events = sink(place, loops)
+        events.see(CONSUMER_KIND, WatchEvent(body))
         assert events.freshness._shown[CONSUMER_KIND]["u"].version == "7"
-        assert place.cache.known() == []
+        await loops.stop()
 
     asyncio.run(scene())
+    report_failing(place, KEY, oversize.NOT_READ, datetime.now(UTC))
+    assert writes == []
+    assert [event["reason"] for event in place.cluster.list("Event", "default", {})] == ["ReconcileFailed"]
 
 
 @pytest.mark.parametrize(("after", "paused"), [(0, 2), (7, 7), (10**9, 60)])

@@ -222,15 +222,13 @@ def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Metered) -> No
     assert world.value("sluice_consumer_open_shards", namespace=KEY.namespace, name=KEY.name) is None
 
 
-def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
-    """A watch shows a pod again for other reasons."""
+def test_events_and_the_reports_among_them_are_counted() -> None:
+    """Which of them is new, the cache says."""
     metrics = OperatorMetrics()
-    for report in ("a", "a", "b", None, "b"):
-        metrics.saw("Pod", "uid", report, gone=False)
-    metrics.saw("Pod", "uid", "b", gone=True)
+    for reported in (True, False, True):
+        metrics.saw("Pod", reported=reported)
     assert metrics.registry.get_sample_value("sluice_driver_reports_total") == 2
-    assert metrics.registry.get_sample_value("sluice_watch_events_total", {"kind": "Pod"}) == 6
-    assert metrics._said == {}
+    assert metrics.registry.get_sample_value("sluice_watch_events_total", {"kind": "Pod"}) == 3
 
 
 def test_a_resource_without_a_status_is_exported_without_figures() -> None:

@@ -22,6 +22,7 @@ from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.state.actions import AddFinalizer, CreateDriver, DeletePod, RemoveFinalizer
 from sluice_operator.state.objects import Observed, Pod, Resource, Trouble
 from sluice_operator.state.seats import ClearSeat, EndSeat, Place, PutSeat, Seating
+from sluice_operator.state.serialization import load_report
 from sluice_operator.state.status import DriverStatus, Status
 from sluice_operator.state.view import View
 
@@ -111,7 +112,8 @@ class World:
     def view_of(self, one: Object) -> tuple[View, seats.SeatsFound]:
         """A consumer with its pods and seats."""
         found = self.seats_of(one)
-        pods = [parse.pod(raw) for raw in self.memory.list("Pod", SPACE, {parse.CONSUMER: one.name})]
+        raws = self.memory.list("Pod", SPACE, {parse.CONSUMER: one.name})
+        pods = [replace(parse.pod(raw), report=load_report(parse.report(raw))) for raw in raws]
         about = Observed(drivers=(*(pod for pod in pods if pod.role == "driver"), *found.drivers), exits=found.exits)
         seen = own(one.resource, one.status, about)
         return View(resource=one.resource, asked=one.wanted, problem=None, status=one.status, observed=seen, now=self.now), found

@@ -146,7 +146,7 @@ def all_drains(patch: Patch) -> None:
     """5,000 of them in the status."""
     patch.setattr(serialization, "TEXT", 10**7)
     patch.setattr(parse, "TEXT", 10**7)
-    patch.setattr(serialization, "DRAINS", 10**7)
+    patch.setattr(serialization, "LISTED", 10**7)
 
 
 @mutant("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))
