@@ -79,12 +79,19 @@ REMEMBERED = 8  # drivers of one resource: the present one, the last one, and st
 
 @dataclass(slots=True)
 class LastReport:
-    """Of a driver pod: its last report and the hash of its text, the number of it and when that was seen first, and the pod's exit."""
+    """Of a driver pod.
+
+    Attributes:
+        text: hash of its last report's text. decoded: that report.
+        number: of it. at: when this number was seen first.
+        began: when the pod was seen first to have started.
+    """
 
     text: int | None = None
     decoded: Report | None = None
     number: int = -1
     at: datetime | None = None
+    began: datetime | None = None
     exit: Exit | None = None
 
 
@@ -382,9 +389,9 @@ def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, said: int | 
     report = entry.reports.setdefault(pod.uid, LastReport())
     if len(entry.reports) > REMEMBERED:
         del entry.reports[next(iter(entry.reports))]
-    report.exit = report.exit or pod.exit
+    report.exit, report.began = report.exit or pod.exit, report.began or (now if pod.started_at else None)
     if said is not None:
         report.text, report.decoded = said, pod.report
     if pod.report and pod.report.number != report.number:
         report.number, report.at = pod.report.number, now
-    return replace(pod, reported_at=report.at)
+    return replace(pod, reported_at=report.at, seen_at=report.began)

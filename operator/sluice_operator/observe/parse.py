@@ -126,7 +126,8 @@ def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[D
     started_alone = status.driver.attempt > 0 and status.migration is None
     if started_alone and wanted.spec.migrate_from is not None:
         text = "spec.migrateFrom: cannot be added once the consumer has started, because it has its own checkpoints"
-        return _last_good(raw, status, namespace, policy), text
+        last = _last_good(raw, status, namespace, policy)
+        return None if last and last.spec.migrate_from else last, text
     return wanted, None
 
 

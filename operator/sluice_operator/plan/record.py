@@ -148,7 +148,8 @@ def note_stability(view: View) -> Status:
     driver, restarts, pod = view.driver, view.status.restarts, view.driver_pod
     if pod is None or driver.started_at is None or restarts == RestartStatus():
         return view.status
-    if view.now - driver.started_at >= timedelta(seconds=view.patience.reset_after_seconds):
+    since = max(driver.started_at, pod.seen_at or driver.started_at)  # two clocks: the shorter time counts
+    if view.now - since >= timedelta(seconds=view.patience.reset_after_seconds):
         return replace(view.status, restarts=RestartStatus())
     works = pod.report is not None and pod.report.holds_all
     return replace(view.status, restarts=replace(restarts, refused=None)) if works else view.status

@@ -29,6 +29,7 @@ LOG = logging.getLogger("sluice")
 THREADS = 16  # reconciles at the same time; each waits for a few calls to the API server
 LONGEST_PAUSE = 60.0
 DOUBLINGS = 6  # failures in a row after which the pause is the longest; a number without bound has no float
+CONFLICTS = 3  # in a row: others write between two looks now and then, not each time
 TOLD_AFTER = 6  # failed reconciles in a row: about a minute
 LAST_RECONCILE = 8.0  # seconds to wait for running reconciles when the process ends
 STUCK_AFTER = 120.0  # seconds a reconcile may take: its calls have timeouts of their own
@@ -122,6 +123,9 @@ class Loops:
             self._bells[key].clear()
             self._alive.discard(key)
             outcome = await self._reconcile(key, force_refresh=force_refresh)
+            conflict = outcome.conflict if isinstance(outcome, ReconcileResult) else None
+            if conflict and failures >= CONFLICTS:
+                outcome = FailedReconcile(conflict)
             if isinstance(outcome, FailedReconcile):
                 failures += 1
                 await self._failed(key, outcome, failures)
@@ -129,8 +133,9 @@ class Loops:
                 if not self._bells[key].is_set():
                     return
             else:
-                failures = 0
-                self._succeeded(key)
+                failures = failures + 1 if conflict else 0
+                if not conflict:
+                    self._succeeded(key)
                 self._figures[key] = outcome.figures or outcome.wake
                 force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
 

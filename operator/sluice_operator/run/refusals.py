@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def status_refused(context: ReconcileContext, view: View, error: Rejected) -> Re
 def conflict(view: View, error: Conflict) -> ReconcileResult:
     """The resource or a pod changed since it was seen. Reconcile again, from a new view."""
     LOG.info("%s/%s: %s; reconciling again", *key_of(view), error)
-    return soon(view.now)
+    return replace(soon(view.now), conflict=str(error))
 
 
 def report_failing(context: ReconcileContext, key: ResourceKey, why: str, now: datetime) -> None:

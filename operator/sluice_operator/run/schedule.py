@@ -32,12 +32,14 @@ class ReconcileResult:
         figures: before that time new figures alone cause no reconcile.
         acted: actions were taken. The watches show their outcome, so the next timed reconcile needs no forced live read.
         latest: each report puts `wake` off, to this time at most; None: reports do not.
+        conflict: why a write was refused, if something had changed since it was seen.
     """
 
     wake: datetime | None
     figures: datetime | None = None
     acted: bool = False
     latest: datetime | None = None
+    conflict: str | None = None
 
 
 def soon(now: datetime) -> ReconcileResult:

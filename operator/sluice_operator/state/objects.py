@@ -115,6 +115,7 @@ class Pod:
     `forced`: its deletion waits for no node any more. `finalizers` keep it, whoever set them. `rows` and `warnings` are
     a migration's result, and `moved` is that of a move of positions.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
+    `seen_at`: when this process saw first that it had started, by its own clock; of drivers' pods alone.
     `table_hash`: what decides which checkpoint table it finds under its name.
     `unlisted`: a label of ours is gone, so no watch shows it.
     `working`: of a pool's pod that ended, the members that its exit message names. It is None without a message, or if it does not name all.
@@ -133,6 +134,7 @@ class Pod:
     forced: bool = False
     finalizers: tuple[str, ...] = ()
     started_at: datetime | None = None
+    seen_at: datetime | None = None
     spec_hash: str | None = None
     table_hash: str | None = None
     target: str | None = None

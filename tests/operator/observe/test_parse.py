@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from simulated_cluster import BEGIN
+from simulated_cluster import BEGIN, SPEC
 
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.state.serialization import dump_status, load_report, load_status
-from sluice_operator.state.status import DrainStatus, Moved, Status
+from sluice_operator.state.status import DrainStatus, DriverStatus, Moved, Status
 
 Json = dict[str, Any]
 STAMP = "2026-11-21T10:00:00Z"
@@ -155,6 +155,27 @@ def test_a_reports_age_is_counted_by_our_clock_since_its_number_changed() -> Non
         note = {"annotations": {parse.REPORT: json.dumps({"number": number, "phase": "Running"})}}
         cache.see("Pod", raw({"running": {}}, meta=note, phase="Running"), BEGIN.replace(second=second))
     assert cache.observed(key).drivers[0].reported_at == BEGIN.replace(second=20)
+
+
+def test_a_driver_runs_since_it_was_seen_to_by_our_clock() -> None:
+    """Its node's clock may be behind ours by hours."""
+    cache, running = Cache(), {"running": {"startedAt": STAMP}}
+    for second, state in ((1, {"waiting": {}}), (3, running), (9, running)):
+        cache.see("Pod", raw(state, phase="Running"), BEGIN.replace(second=second))
+    assert cache.observed(ResourceKey("default", "orders")).drivers[0].seen_at == BEGIN.replace(second=3)
+
+
+def test_a_consumer_that_works_is_never_migrated_though_its_status_lost_that_it_was() -> None:
+    """Not by its spec, and not by the last good one, which asks for the same: a migration's Job would run beside the driver."""
+    spec = {**SPEC, "migrateFrom": {"table": "old"}}
+    body = {
+        "metadata": {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "1"},
+        "spec": spec,
+        "status": dump_status(Status(driver=DriverStatus(attempt=1), last_good_spec=spec)),
+    }
+    seen = parse.view(body, parse.observed([], []), BEGIN)
+    assert seen.wanted is None
+    assert "cannot be added once the consumer has started" in str(seen.problem)
 
 
 def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:

@@ -104,6 +104,15 @@ def test_a_driver_that_started_in_the_future_becomes_stable(time: datetime) -> N
     assert later(known, timedelta(), observed=Observed(drivers=(driver(started_at=None),))).status.driver.started_at == NOW
 
 
+def test_a_clock_that_is_ahead_makes_no_driver_stable() -> None:
+    """The driver began a second ago, by its node's clock 700 s ago; the operator saw it begin. Otherwise it would forget each failure."""
+    failed = Status(observed_generation=1, driver=attempt(started_at=None), restarts=RestartStatus(count=3))
+    observed = Observed(drivers=(driver(started_at=seconds(-700), seen_at=seconds(-1)),))
+    first = later(failed, timedelta(), observed=observed).status
+    assert first.restarts == failed.restarts
+    assert later(first, timedelta(seconds=600), observed=observed).status.restarts == RestartStatus()
+
+
 @given(st.integers(0, 300))
 def test_a_time_that_the_policy_can_ask_for_is_kept(pause: int) -> None:
     """To the second."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from loop_cases import context, sink, until
@@ -65,6 +66,27 @@ def test_a_loop_that_fails_itself_is_logged_and_begins_again(monkeypatch: pytest
     asyncio.run(scene())
     assert outcomes == []
     assert "default/orders: its loop failed, and begins again" in caplog.text
+
+
+def test_conflicts_without_end_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a reconcile a second, for as long as a proxy answers 409 to all that is written, and nobody is told. A few in a row are none."""
+    monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.0)
+    outcomes, told = itertools.count(1), list[str]()
+
+    def refused(*_: object, **__: object) -> ReconcileResult:
+        return ReconcileResult(datetime.now(UTC), conflict="modified" if next(outcomes) != 3 else None)
+
+    async def scene() -> None:
+        loops = Loops(context())
+        loops.wake(KEY)
+        await until(lambda: bool(told))
+        await loops.stop()
+
+    monkeypatch.setattr(loops_module, "reconcile", refused)
+    monkeypatch.setattr(loops_module, "report_failing", lambda _context, _key, why, _now: told.append(why))
+    asyncio.run(scene())
+    assert told[0] == "modified"
+    assert next(outcomes) > 3 + loops_module.TOLD_AFTER
 
 
 def test_a_resource_that_waits_for_a_thread_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
