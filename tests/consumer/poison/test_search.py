@@ -284,6 +284,13 @@ def test_errors_of_data_count_together_only_while_a_record_is_alone(*, before: b
     assert Evidence().and_of(BAD, alone=before).and_of(replace(BAD, error="third"), alone=now).failures == failures
 
 
+def test_only_failures_of_a_batch_of_one_record_are_failures_of_it_alone() -> None:
+    """Those of more records may be of another one, however long they lasted."""
+    search, step = after(BAD, BAD, BAD, content={"a": 2})[0].failed(ONE, replace(BAD, at=3600.0))
+    assert (search.evidence.failures, search.evidence.alone, search.evidence.since) == (4, 1, 3600.0)
+    assert not isinstance(step, Exclude)
+
+
 @pytest.mark.parametrize(("kind", "times"), [(DATA, 2), (UNKNOWN, 2), (HANG, 3), (CRASH, 5)])
 def test_a_record_fails_alone_so_often_at_least_however_long_each_try_takes(kind: str, times: int) -> None:
     """The table of the page, with one attempt."""
