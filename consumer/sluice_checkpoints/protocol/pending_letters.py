@@ -42,7 +42,9 @@ def held(store: CheckpointStore) -> dict[str, str]:
 
 
 def place(store: CheckpointStore, epoch: Epoch, folder: str, batch: int) -> None:
-    """Says in the row `letters` that rejected records of a batch wait in a folder. Written again it is the same.
+    """Says in the row `letters` that rejected records of this batch, and maybe of the one before it, wait in a folder.
+
+    Written again it is the same.
 
     Condition: the lease is this epoch's.
 
@@ -53,9 +55,9 @@ def place(store: CheckpointStore, epoch: Epoch, folder: str, batch: int) -> None
 
 
 def folder_of(store: CheckpointStore, batch: int) -> str | None:
-    """The folder in which rejected records of a batch may wait; None: in none."""
+    """The folder in which rejected records of an open batch may wait; None: in none. What it lets go waits there under the next number."""
     item = store.table.get(LETTERS) or {}
-    return str(item["folder"]) if item.get("batch") == batch else None
+    return str(item["folder"]) if item.get("batch", 0) >= batch else None
 
 
 def waits_in(store: CheckpointStore, batch: int) -> str | None:

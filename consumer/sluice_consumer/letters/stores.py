@@ -116,12 +116,14 @@ class FolderLetters(FileLetters):
         """`place`: says in the table that rejected records of a batch wait in this folder; raises Fenced."""
         super().__init__(spark, path)
         self._place, self._pending = place, f"{self._path}/{consumer}/{pending.FOLDER}"
+        self._newest = 0  # batch of which rejected records wait here: what a batch lets go is held under the next number while that batch is open
 
     def hold(self, name: PendingName, letters: Letters) -> str:
         """See `LetterStore`."""
         entry = f"{self._pending}/{name}{pending.SUFFIX}"
         if name.kind == pending.REJECTED:
-            self._place(self._path, name.batch)
+            self._newest = max(self._newest, name.batch)
+            self._place(self._path, self._newest)
         with edge.in_terms_of(FIELD, self._path):
             self._store.create(entry, pending.to_text(letters).encode())
         return entry
@@ -130,7 +132,9 @@ class FolderLetters(FileLetters):
         """See `LetterStore`."""
         with edge.in_terms_of(FIELD, self._path):
             paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
-            return {path: (PendingName.parse(path), self._read(path)) for path in paths}
+            found = {path: (PendingName.parse(path), self._read(path)) for path in paths}
+        self._newest = max((name.batch for name, _ in found.values() if name.kind == pending.REJECTED), default=0)
+        return found
 
     def publish(self, entry: str) -> bool:
         """See `LetterStore`."""

@@ -16,6 +16,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import DiskFolder, letters, pending_letters
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import REJECTED, PendingName
+from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer import pipelines
 from sluice_consumer.batches.batch_letters import BatchLetters, Letters
 from sluice_consumer.letters.stores import FolderLetters
@@ -54,6 +56,21 @@ def test_letters_of_other_consumers_and_places_are_left_alone(folder: FolderLett
     other = FolderLetters(spark, f"{tmp_path.as_uri()}/others", "c").hold(NAME, (LETTER,))
     FolderLetters(spark, f"{tmp_path.as_uri()}/letters", "d").hold(NAME, (replace(LETTER, consumer="d"),))
     assert (folder.held(), folder.publish(other), folder.publish(f"letters/{NAME}")) == ({}, False, False)
+
+
+def test_a_folder_stays_named_for_what_a_shortened_batch_lets_go(spark: SparkSession, tmp_path: Path) -> None:
+    """It is held under the next number before the batch is committed, and so are others of this one afterwards, in this epoch or its heir's."""
+    named: list[int] = []
+
+    def letters_of(generation: int) -> BatchLetters:
+        folder = FolderLetters(spark, f"{tmp_path.as_uri()}/letters", "c", lambda _folder, batch: named.append(batch))
+        return BatchLetters(folder, generation)
+
+    dead = letters_of(1)
+    dead.reject([replace(LETTER, sequence="3"), replace(LETTER, sequence="8")])
+    dead.final(7, [ShardRow("shardId-1", TRIM_HORIZON, Position.after("5"), batch=7, records=5)])
+    letters_of(2).reject([replace(LETTER, sequence="4")])
+    assert named == [7, 8, 8, 8]
 
 
 def test_a_batch_comes_again_without_the_records_that_were_rejected(spark: SparkSession) -> None:
