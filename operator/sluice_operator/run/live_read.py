@@ -270,7 +270,8 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, seen: Seen, n
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until, standby_refused=refusal.standby)
     if context.kind != CONSUMER_KIND:
-        members = replace((context.consumers or context.cache).count(key), orphans=seen.orphans)
+        count, unread = (context.consumers or context.cache).count(key), _unread(context, key, body)
+        members = replace(count, all=count.all + unread, wanting=count.wanting + unread, orphans=seen.orphans)
         if "deaths" in part(body, "status") or any(pod.exit for pod in seen.own.drivers):
             members = replace(members, versions=_versions(context, key), busy=_busy(context, key))
         return pools.pool_view(body, observed, now, context.settings.policy, members)
@@ -280,6 +281,13 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, seen: Seen, n
         raise Unavailable(UNLISTED_POOLS)
     pool = pools.Pool(named, context.pools.body(ResourceKey(key.namespace, named)), context.settings.policy) if named else None
     return pools.member_view(view, pool, seen.hosts, seen.executors, pool.out(body) if pool else None)
+
+
+def _unread(context: ReconcileContext, key: ResourceKey, body: Json) -> int:
+    """Seats in the pool's pods of consumers that are too large to be read. They are left alone, so they need their pod."""
+    cache, hosts = context.consumers or context.cache, context.hosts.of_namespace(key.namespace)
+    own = [seat for host in hosts if host.pod.owner == body["metadata"]["uid"] for seat in host.seats if seat.exit is None]
+    return sum(cache.is_cut(ResourceKey(key.namespace, seat.name)) for seat in own)
 
 
 def _versions(context: ReconcileContext, key: ResourceKey) -> dict[str, MemberVersion]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from sluice_operator.run.pool_events import PoolSink
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.telemetry.gauges import Gauges, Sources
 from sluice_operator.telemetry.metrics import OperatorMetrics
+from sluice_operator.untrusted.oversize import NOT_READ
 
 Json = dict[str, Any]
 LABELS = {parse.MANAGED: "sluice", parse.CONSUMER: "orders"}
@@ -51,6 +53,19 @@ def test_a_pod_with_any_labels_counts_as_shown(more: Json) -> None:
     for now[0] in (30.0, 60.0, 130.0):
         freshness.audit(Lister(), ())
     assert freshness.stuck() == []
+
+
+def test_a_pool_keeps_the_pod_in_which_members_work_that_are_too_large_to_be_read() -> None:
+    """Whether they still name the pool, nobody knows. They are left alone, and so is the pod of their seats."""
+    scene = pooled()
+    pods = scene.pods("pool")
+    for name in ("orders", "clicks"):
+        meta = scene.get(CONSUMER_KIND, name)["metadata"] | {"resourceVersion": "99"}
+        scene.sink.see(CONSUMER_KIND, WatchEvent({"metadata": meta, "spec": NOT_READ, "status": NOT_READ}, gone=False))
+    for seconds in range(0, 60, 5):
+        reconcile(scene.of_pools, ResourceKey(SPACE, "small"), scene.now + timedelta(seconds=seconds), force_refresh=True)
+    assert scene.pods("pool") == pods
+    assert scene.ready(POOL_KIND, "small")[:2] == ("True", "Consuming")
 
 
 def keys(scene: Scene, prefix: str) -> list[str]:
