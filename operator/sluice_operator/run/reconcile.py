@@ -6,6 +6,7 @@ A reconcile that is cut off anywhere is repeated.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,10 @@ def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: dat
     if not force_refresh and (wait := _decide(context, view, intent)):
         return wait
     if force_refresh or needs_live_read(view, intent):
-        live = live_read(context, key, now, body, take_over(context, view, intent))
+        taken = None
+        with suppress(Conflict):  # the live read shows what it is now
+            taken = take_over(context, view, intent)
+        live = live_read(context, key, now, body, taken)
         if live is None:
             context.cache.lost(key, version_of(body))
             return schedule.soon(now)
@@ -111,10 +115,10 @@ def _write_time(context: ReconcileContext, view: View, intent: Plan) -> WriteTim
 
 def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) -> ReconcileResult:
     """Record, then apply. A conflict is not an error: the resource has changed since, and the next reconcile sees it."""
-    if intent.actions == (AddFinalizer(),):
-        take_over(context, view, intent)
-        return schedule.soon(view.now)
     try:
+        if intent.actions == (AddFinalizer(),):
+            take_over(context, view, intent)
+            return schedule.soon(view.now)
         view = _record(context, body, view, intent)
     except Conflict as error:
         return conflict(view, error)

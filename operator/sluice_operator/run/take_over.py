@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.execute import ActionContext, add_finalizer
-from sluice_operator.cluster.port import Conflict, Rejected
-from sluice_operator.run.refusals import action_refused, conflict
+from sluice_operator.cluster.port import Rejected
+from sluice_operator.run.refusals import action_refused
 from sluice_operator.run.shared import key_of
 from sluice_operator.run.status_write import send_events
 from sluice_operator.state.actions import AddFinalizer
@@ -23,14 +23,14 @@ def take_over(context: ReconcileContext, view: View, intent: Plan) -> Json | Non
 
     Returns:
         The resource as it is then: the answer to the write saves a read. None if no finalizer was added.
+
+    Raises:
+        Conflict: the resource has changed since.
     """
     if intent.actions != (AddFinalizer(),):
         return None
     try:
         body = add_finalizer(ActionContext(context.cluster, view, context.settings))
-    except Conflict as error:
-        conflict(view, error)
-        return None
     except Rejected as error:
         action_refused(context, view, AddFinalizer(), error)
         return None

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from loop_cases import context, sink, until
-from simulated_cluster import KEY, SPEC
+from simulated_cluster import BEGIN, KEY, SPEC
 
-from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Unavailable
 from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.loops import THREADS, Loops
+from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.schedule import ReconcileResult
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
     from sluice_operator.cluster.port import Json
     from sluice_operator.run.shared import ReconcileContext
+
+
+class Deaf:
+    """Stands for loops."""
+
+    def wake(self, *_: object, **__: object) -> None:
+        """Nothing."""
 
 
 def test_a_loop_goes_on_however_often_its_reconciles_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +74,20 @@ def test_a_loop_that_fails_itself_is_logged_and_begins_again(monkeypatch: pytest
     asyncio.run(scene())
     assert outcomes == []
     assert "default/orders: its loop failed, and begins again" in caplog.text
+
+
+def test_a_new_resource_whose_finalizer_meets_a_conflict_says_so() -> None:
+    """Else a server that answers 409 to each first write is asked twice a second, and nobody is told."""
+    place = context()
+    body = place.cluster.get(CONSUMER_KIND, *KEY)
+    assert body is not None
+    sink(place, Deaf()).see(CONSUMER_KIND, WatchEvent(body))  # type: ignore[arg-type]  # no loops
+
+    def conflict(*_: object, **__: object) -> None:
+        raise Conflict("modified")
+
+    place.cluster.patch = conflict  # type: ignore[attr-defined, method-assign]  # as a proxy between
+    assert reconcile(place, KEY, BEGIN, force_refresh=False).conflict == "modified"
 
 
 def test_conflicts_without_end_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
