@@ -60,12 +60,12 @@ PASSING = EXPIRED | {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
-SKEWED, OFF = "InvalidSignatureException", re.compile("Signature (expired|not yet current)")
+SKEWED, OFF = {"InvalidSignatureException", "SignatureDoesNotMatch"}, re.compile("Signature (expired|not yet current)")
 
 
 def may_pass(status: int, code: str, message: str) -> bool:
     """Whether the same call may succeed later, by a service's answer: its HTTP status, its error code without a prefix, its message."""
-    return status >= 500 or status in PASSING_STATUS or code in PASSING or (code == SKEWED and OFF.match(message) is not None)
+    return status >= 500 or status in PASSING_STATUS or code in PASSING or (code in SKEWED and OFF.match(message) is not None)
 
 
 class Again(Exception):

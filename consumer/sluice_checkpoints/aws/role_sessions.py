@@ -17,7 +17,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import Credentials, of_process
-from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, NETWORK, Again
+from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, NETWORK, Again, may_pass
 from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.errors import AccessDenied, Refused
 
@@ -67,7 +67,8 @@ def _begun(sts: Any, role: AssumedRole) -> dict[str, str]:
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         if code == DENIED:
             raise AccessDenied(denials.of_role(role, message)) from error
-        if told := denials.of_request(role, code, message, sts.meta.region_name):
+        passes = may_pass(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0), code, message)
+        if not passes and (told := denials.of_request(role, code, message, sts.meta.region_name)):
             raise Refused(told) from error
         if code in EXPIRED:
             raise Again(f"STS refuses the credentials that assume it: {code}: {message}; {EXPIRED_ADVICE}", cause=code) from error

@@ -120,12 +120,18 @@ class FolderLetters(FileLetters):
 
     def hold(self, name: PendingName, letters: Letters) -> str:
         """See `LetterStore`."""
-        entry = f"{self._pending}/{name}{pending.SUFFIX}"
+        entry, before = f"{self._pending}/{name}{pending.SUFFIX}", self._newest
         if name.kind == pending.REJECTED:
             self._newest = max(self._newest, name.batch)
             self._place(self._path, self._newest)
-        with edge.in_terms_of(FIELD, self._path):
-            self._store.create(entry, pending.to_text(letters).encode())
+        try:
+            with edge.in_terms_of(FIELD, self._path):
+                self._store.create(entry, pending.to_text(letters).encode())
+        except Refused:  # nothing waits here for it, and another folder may be named
+            if self._newest != before:
+                self._newest = before
+                self._place(self._path, before)
+            raise
         return entry
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:

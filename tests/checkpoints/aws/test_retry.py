@@ -127,6 +127,7 @@ def test_a_limit_of_days_does_not_end_in_an_overflow() -> None:
         (400, "ExpiredToken", "", True),
         (400, "RequestTimeTooSkewed", "", True),
         (403, "InvalidSignatureException", "Signature not yet current: 2 is still later than 1", True),
+        (403, "SignatureDoesNotMatch", "Signature expired: 1 is now earlier than 2", True),
         (403, "InvalidSignatureException", "The request signature we calculated does not match", False),
         (400, "ValidationException", "Signature expired", False),
         (403, "", "", False),

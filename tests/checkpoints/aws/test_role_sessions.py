@@ -35,9 +35,9 @@ class Sts:
         return {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": UNTIL}}
 
 
-def refusing(code: str) -> Sts:
+def refusing(code: str, message: str = "not authorized") -> Sts:
     """With this error code."""
-    return Sts(ClientError({"Error": {"Code": code, "Message": "not authorized"}}, "AssumeRole"))
+    return Sts(ClientError({"Error": {"Code": code, "Message": message}}, "AssumeRole"))
 
 
 def test_a_session_is_asked_for_with_the_external_id_and_for_no_more_than_an_hour() -> None:
@@ -60,6 +60,12 @@ def test_any_other_answer_is_no_denial(code: str) -> None:
     """It may pass."""
     with pytest.raises(ClientError, match=code):
         subject._begun(refusing(code), ROLE)
+
+
+def test_a_clock_that_is_off_is_waited_for() -> None:
+    """As in calls of the other services. A signature that is wrong for another reason stays so."""
+    with pytest.raises(ClientError, match="Signature expired"):
+        subject._begun(refusing("SignatureDoesNotMatch", "Signature expired: 1 is now earlier than 2"), ROLE)
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "ExpiredTokenException"])

@@ -73,6 +73,21 @@ def test_a_folder_stays_named_for_what_a_shortened_batch_lets_go(spark: SparkSes
     assert named == [7, 8, 8, 8]
 
 
+def test_a_folder_that_takes_no_letter_may_be_left_for_another(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits there, and nothing ever can: such as in a bucket in which the account may read and not write."""
+    named: list[int] = []
+    folder = FolderLetters(spark, f"{tmp_path.as_uri()}/letters", "c", lambda _folder, batch: named.append(batch))
+    folder.hold(PendingName(6, 1, 1, REJECTED), (LETTER,))
+
+    def refused(*_: object) -> bool:
+        raise Refused("onError.deadLetter.path: s3:PutObject is denied")
+
+    monkeypatch.setattr(folder._store, "create", refused)
+    with pytest.raises(Refused, match="denied"):
+        folder.hold(NAME, (LETTER,))
+    assert named == [6, 7, 6]
+
+
 def test_a_batch_comes_again_without_the_records_that_were_rejected(spark: SparkSession) -> None:
     """By shard, sequence number and place in an aggregate: each alone is another record's, too."""
     others = [replace(LETTER, sub=1), replace(LETTER, shard="shardId-2"), OTHER]
