@@ -178,9 +178,9 @@ class Exporter:
     def _chosen(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         """What was said of `--to` when it was migrated: attributes and rows that do not count, and shards whose rows may say what they like."""
         claim = MigrationStore(self._ports.store.table).claim()
-        choices = claim.choices if claim and claim.choices and claim.row.source == self._request.to else {}
-        attributes, rows, places = (frozenset(map(str, choices.get(name, ()))) for name in ("ignore-attribute", "ignore-row", "place"))
-        return attributes, rows, frozenset(place.partition("=")[0] for place in places)
+        if claim is None or claim.row.source != self._request.to:
+            return frozenset(), frozenset(), frozenset()
+        return claim.chosen("ignore-attribute"), claim.chosen("ignore-row"), frozenset(place.partition("=")[0] for place in claim.chosen("place"))
 
     def _disowned(self, stream: StreamIdentity, compared: Compared, placed: frozenset[str]) -> frozenset[str]:
         """The `placed` shards whose numbers Kinesis does not accept."""
@@ -193,7 +193,8 @@ class Exporter:
         return frozenset(shard for shard, _ in answers)
 
     def _same(self, before: TargetSnapshot, later: TargetSnapshot) -> None:
-        if changes := before.snapshot.moved(later.snapshot):
+        ignored, rows, _ = self._chosen()
+        if changes := before.snapshot.without(ignored, rows).moved(later.snapshot.without(ignored, rows)):
             first = "; ".join(changes[:CHANGES_SHOWN])
             raise SourceActive(f"table {self._request.to} is in use, stop its consumer and run this again: {first}")
 

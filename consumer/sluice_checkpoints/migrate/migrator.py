@@ -23,7 +23,7 @@ from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, digest_of, plan
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, Copy, MigrationClaim, MigrationStore, in_transactions
-from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
+from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
 from sluice_checkpoints.migrate.summary import owner, shard_count, summarize, without_effect
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow, MigrationRow, ShardRow
@@ -40,10 +40,11 @@ CHANGES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SourceSnapshot:
-    """A snapshot, and the clock's seconds when its scan ended."""
+    """A snapshot, and the clock's seconds when its scan ended. `moving`: without the rows and attributes that the user ignores."""
 
     format: Format
     snapshot: Snapshot
+    moving: Snapshot
     at: float
 
 
@@ -91,7 +92,7 @@ class Migrator:
             return done
         survey = self._survey(stream)
         if self._request.quiet_seconds:
-            quiet = self._quiet(survey.seen)
+            quiet = self._quiet(survey.seen, stream)
             self._ports.progress.waiting(quiet, "the source must not move")
             self._ports.sleep(quiet)
             self._same(survey.seen, self._look_again())
@@ -110,7 +111,7 @@ class Migrator:
         if done := self._done_before(stream):
             return done
         survey = self._survey(stream)
-        self._quiet(survey.seen)
+        self._quiet(survey.seen, stream)
         self._ports.progress.step(f"target table {self._request.target}")
         prepared = self._ports.targets.ensure(self._request.target)
         store = MigrationStore(prepared.table)
@@ -147,7 +148,8 @@ class Migrator:
 
     def _look(self) -> SourceSnapshot:
         chosen, snapshot = detect.take_snapshot(self._ports.sources, self._request.source, self._request.format)
-        return SourceSnapshot(chosen, snapshot, self._ports.clock())
+        moving = snapshot.without(frozenset(self._request.ignored), frozenset(self._request.rows))
+        return SourceSnapshot(chosen, snapshot, moving, self._ports.clock())
 
     def _look_again(self) -> SourceSnapshot:
         """A later look; what cannot be read now could be a moment ago, so another program works there."""
@@ -210,39 +212,44 @@ class Migrator:
     def _copy(self, held: HeldClaim, survey: MigrationSurvey) -> MigrationPlan:
         before = survey.seen
         for _ in range(ROUNDS):
-            rest = self._at_rest(held, before)
+            rest = self._at_rest(held, before, survey.stream)
             wanted, stored = self._plan_again(held, survey.stream, rest)
             self._ports.progress.step(f"writing {counted(len(wanted.shards), 'row')}")
-            self._write(held, wanted, stored, rest.snapshot.digest)
+            self._write(held, wanted, stored, rest.moving.digest)
             held.alive()
             before = self._look_again()
-            if before.snapshot.digest == rest.snapshot.digest:
+            if before.moving.digest == rest.moving.digest:
                 self._finish(held, wanted, survey.stream)
                 return wanted
             self._ports.progress.step("the source moved during the copy; once more")
         raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies; stop its consumer, then run this again")
 
-    def _at_rest(self, held: HeldClaim, before: SourceSnapshot) -> SourceSnapshot:
-        quiet = self._quiet(before)
+    def _at_rest(self, held: HeldClaim, before: SourceSnapshot, stream: StreamIdentity) -> SourceSnapshot:
+        quiet = self._quiet(before, stream)
         self._ports.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
         later = self._look_again()
         self._same(before, later)
         return later
 
-    def _quiet(self, seen: SourceSnapshot) -> float:
-        """Seconds for which a source must not move: as asked or as its format needs, and until the last lease in it has run out."""
-        asked, promise = self._request.quiet_seconds, lease_expiry.latest(seen.snapshot)
-        quiet = seen.format.quiet(seen.snapshot) if asked is None else asked
+    def _quiet(self, seen: SourceSnapshot, stream: StreamIdentity) -> float:
+        """Seconds for which a source must not move: as asked or as its format needs, and until the last lease in it has run out.
+
+        The lease of a shard that the user placed does not count.
+        """
+        placed = frozenset(label for shard in self._request.places for label in row_labels(shard, stream))
+        asked, promise = self._request.quiet_seconds, lease_expiry.latest(seen.moving.without(frozenset(), placed))
+        quiet = seen.format.quiet(seen.moving) if asked is None else asked
         left = promise.until_millis / 1000 - self._ahead - seen.at if promise else 0.0
         if left <= quiet:
             return quiet
         if asked is None and left <= lease_expiry.LONGEST_SECONDS:
             return left
-        raise SourceActive(f"{promise} for {left:.0f} s more: stop its consumer and run this again after that time, or without --quiet-seconds")
+        way_on = "or place its shard (--place)" if asked is None else "or without --quiet-seconds"
+        raise SourceActive(f"{promise} for {left:.0f} s more: stop its consumer and run this again after that time, {way_on}")
 
     def _same(self, before: SourceSnapshot, later: SourceSnapshot) -> None:
-        if changes := before.snapshot.moved(later.snapshot):
+        if changes := before.moving.moved(later.moving):
             rest = f"; and {counted(len(changes) - CHANGES_SHOWN, 'more row')}" if len(changes) > CHANGES_SHOWN else ""
             first = "; ".join(changes[:CHANGES_SHOWN])
             raise SourceActive(f"source table {self._request.source} is in use, stop its consumer and run this again: {first}{rest}")

@@ -40,6 +40,10 @@ class MigrationClaim:
         """A claim on behalf of this stream."""
         return MigrationClaim(row, stream.arn, stream.created_millis, choices)
 
+    def chosen(self, option: str) -> frozenset[str]:
+        """The values of an option that can be given more than once, such as `ignore-row`."""
+        return frozenset(map(str, (self.choices or {}).get(option, ())))
+
     def same_as(self, other: MigrationClaim) -> bool:
         """Whether both are about one source and one stream."""
         return (self.row.source, self.stream_arn, self.stream_created) == (other.row.source, other.stream_arn, other.stream_created)

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused
+from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -340,8 +341,8 @@ class Session:
         if self._drain.wait(migrated_source.SECONDS):
             return
         try:
-            row = self.consumer.store.migration()
-            warning = migrated_source.moved(wiring.sources(self._config), row) if row else None
+            claim = MigrationStore(self.consumer.store.table).claim()
+            warning = migrated_source.moved(wiring.sources(self._config), claim) if claim else None
         except Exception:  # only a warning hangs on it
             log.exception("the source of the migration could not be compared")
             return

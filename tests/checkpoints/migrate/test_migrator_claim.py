@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from migrating.bench import Bench
+from migrating.cases import CASES
 from migrating.outcome import lose_the_third_scan, migration
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, ServiceUnavailable, SourceActive
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
 
 # -- at rest -----------------------------------------------------------------------------------------------------------------------
@@ -56,6 +60,26 @@ def test_an_owner_alone_is_no_sign_of_life(bench: Any) -> None:
     """KCL keeps it after a clean stop, on finished rows too."""
     assert all("leaseOwner" in row for row in bench.rows)
     assert bench.migrator().run().state == "COMPLETE"
+
+
+@pytest.mark.parametrize("asked", [{"rows": ("lock",)}, {"ignored": ("beat",), "rows": ("lock",)}])
+def test_a_row_that_is_ignored_may_move_and_may_be_leased(asked: dict[str, Any]) -> None:
+    """It is another program's lock, which is renewed for ever."""
+    bench = Bench(next(case for case in CASES if case.name == "vmware-go-kcl 2"), **asked)
+    lock = {"ShardID": {"S": "lock"}, "AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": "2100-01-01T00:00:00Z"}}
+    bench.rows.append(lock)
+    bench.calls.visit = lambda _: lock.update(beat={"N": str(bench.calls.made)})
+    assert bench.migrator().run().state == "COMPLETE"
+
+
+@pytest.mark.parametrize(("places", "complete"), [({}, False), ({"shardId-000000000001": TRIM_HORIZON}, True)])
+def test_the_lease_of_a_shard_that_is_placed_is_not_waited_for(places: dict[str, Position], complete: bool) -> None:  # noqa: FBT001 - a table
+    """Else only a write to the source would help: its time may be in 2100."""
+    bench = Bench(next(case for case in CASES if case.name == "vmware-go-kcl 2"), places=places)
+    row = next(row for row in bench.rows if row["ShardID"] == {"S": bench.one})
+    row |= {"AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": "2100-01-01T00:00:00Z"}}
+    with nullcontext() if complete else pytest.raises(SourceActive, match=r"or place its shard \(--place\)$"):
+        assert bench.migrator().run().state == "COMPLETE"
 
 
 @pytest.mark.parametrize(("asked", "least"), [(None, 60), (5, 5), (0, 0), (400, 400)])

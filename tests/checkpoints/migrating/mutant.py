@@ -150,7 +150,7 @@ def no_third_look(patch: Patch) -> None:
 @mutant("the source need not be at rest", consumers.a_consumer_that_lives, "at_rest")
 def no_rest(patch: Patch) -> None:
     """A consumer that is only idle goes on beside the driver."""
-    patch.setattr(Migrator, "_at_rest", lambda _self, _held, before: before)
+    patch.setattr(Migrator, "_at_rest", lambda _self, _held, before, _stream: before)
 
 
 @mutant("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.protocol.rows import MigrationRow
 from sluice_consumer.process.migrated_source import moved
 
@@ -26,25 +29,33 @@ class Tables:
 
 
 ROW = MigrationRow("old", "kcl", 0, source_digest=take_snapshot(Tables(1), "old")[1].digest)
+CLAIM = MigrationClaim(ROW, "arn", 0)
 
 
 def test_a_source_at_rest_says_nothing() -> None:
     """Every attribute is as it was."""
-    assert moved(Tables(1), ROW) is None
+    assert moved(Tables(1), CLAIM) is None
 
 
 def test_a_moved_source_is_named() -> None:
     """A renewed lease is enough."""
-    assert str(moved(Tables(2), ROW)) == (
+    assert str(moved(Tables(2), CLAIM)) == (
         "SourceMoved: table old (kcl) was written after its migration; is the consumer it belongs to still running?"
     )
 
 
 def test_a_source_that_was_removed_says_nothing() -> None:
     """Removing it is the user's, later."""
-    assert moved(Tables(None), ROW) is None
+    assert moved(Tables(None), CLAIM) is None
 
 
 def test_a_migration_without_a_digest_is_told_apart_from_rest() -> None:
     """Nothing is claimed that was not compared."""
-    assert moved(Tables(1), replace(ROW, source_digest=None)) is not None
+    assert moved(Tables(1), replace(CLAIM, row=replace(ROW, source_digest=None))) is not None
+
+
+@pytest.mark.parametrize("choices", [{"ignore-row": ["shardId-000000000000"]}, {"ignore-attribute": ["leaseCounter"]}])
+def test_what_the_migration_ignored_may_move(choices: dict[str, list[str]]) -> None:
+    """A lock of another program is renewed for ever."""
+    left = take_snapshot(Tables(1), "old")[1].without(frozenset(choices.get("ignore-attribute", ())), frozenset(choices.get("ignore-row", ())))
+    assert moved(Tables(2), MigrationClaim(replace(ROW, source_digest=left.digest), "arn", 0, choices)) is None

@@ -83,10 +83,10 @@ def test_a_new_resource_whose_finalizer_meets_a_conflict_says_so() -> None:
     assert body is not None
     sink(place, Deaf()).see(CONSUMER_KIND, WatchEvent(body))  # type: ignore[arg-type]  # no loops
 
-    def conflict(*_: object, **__: object) -> None:
+    def conflict(*_: object, **__: object) -> Json:
         raise Conflict("modified")
 
-    place.cluster.patch = conflict  # type: ignore[attr-defined, method-assign]  # as a proxy between
+    place.cluster.patch = conflict  # type: ignore[method-assign]  # as a proxy between
     assert reconcile(place, KEY, BEGIN, force_refresh=False).conflict == "modified"
 
 
