@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 LOG = logging.getLogger("sluice")
-LONGEST = 4 * 2**20  # bytes of a line: no API server stores an object of half that size
+LONGEST = 20 * 2**20  # bytes of a line: an API server takes 3 MiB, and writes `<` with six bytes
 
 
 class WatchEvent(NamedTuple):
@@ -112,7 +112,7 @@ class Lines:
     """Bytes as they arrive, to whole lines of bounded length."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The lines that are complete now.
@@ -120,7 +120,11 @@ class Lines:
         Raises:
             WatchRefused: a line does not end.
         """
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        first, *others = piece.split(b"\n")
+        self._rest += first
+        lines = [bytes(self._rest), *others[:-1]] if others else []
+        if others:
+            self._rest = bytearray(others[-1])
         if len(self._rest) > LONGEST:
             raise WatchRefused(f"a line of more than {LONGEST} bytes")
         return [line for line in lines if line]

@@ -115,6 +115,16 @@ def test_an_object_without_metadata_is_not_read(metadata: bytes) -> None:
         WatchState().line(b'{"type":"ADDED","object":{"metadata":%b,"spec":%b}}' % (metadata, written(EMPTIES)))
 
 
+def test_a_line_of_the_largest_object_ends_no_watch() -> None:
+    """Etcd takes 1.5 MiB, and Go's JSON writes each of these characters with six bytes. What comes before and after it in a piece are lines, too."""
+    large = written(resource()).replace(b'"spec":{', b'"spec":{"a":"' + rb"\u003c" * (3 * 2**19) + b'",', 1)
+    data, lines = b'{"a":1}\n{"type":"ADDED","object":%b}\n\n{"b":2}\n{"c"' % large, Lines()
+    found = [line for start in range(0, len(data), 2**16) for line in lines.feed(data[start : start + 2**16])]
+    assert (found[0], found[2:], lines.feed(b":3}\n")) == (b'{"a":1}', [b'{"b":2}'], [b'{"c":3}'])
+    assert len(found[1]) > 9 * 2**20
+    assert WatchState().line(found[1]).body == UNREAD  # type: ignore[union-attr]  # it is an event
+
+
 def test_a_line_without_end_is_not_kept() -> None:
     """The watch lists again."""
     lines = Lines()
