@@ -22,7 +22,7 @@ from sluice_checkpoints.formats.table_names import check_table
 from sluice_checkpoints.formats.writer import FormatWriter
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
-from sluice_checkpoints.migrate.placement import problem_with
+from sluice_checkpoints.migrate.overrides import SourceScan, refused
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
 from sluice_checkpoints.plurals import counted
@@ -170,10 +170,17 @@ class Exporter:
         snapshot = seen.snapshot.without(ignored, rows)
         reading = self._writer.reader.read(snapshot, stream)
         refuse([problem for problem in reading.problems if problem.row is not None and problem.row not in labels])
-        fitting = tuple(row for row in reading.shards if row.id not in placed or not problem_with(row, shards.get(row.id)))
+        theirs = frozenset(name for (_, label), row in snapshot.by_label.items() if label in labels for name in row) - self._writer.types.keys()
+        snapshot = snapshot.without(theirs)  # which stay as they are
+        reading = self._writer.reader.read(snapshot, stream)
+        scan = SourceScan(self._writer.reader, snapshot, stream, shards)
+        contradictions = Compared(reading, snapshot, stream, shards).contradictions() if placed else []
+        wrong = frozenset(shard for shard in placed if refused(reading, scan, shard, contradictions))
+        fitting = tuple(row for row in reading.shards if row.id not in wrong)
         compared = Compared(replace(reading, shards=fitting), snapshot.without(frozenset(), labels), stream, shards)
-        wrong = self._disowned(stream, compared, placed)
-        return TargetSide(self._writer, seen.snapshot, {row.id: row for row in fitting if row.id not in wrong}, reading.notes if seen.exists else ())
+        wrong |= self._disowned(stream, compared, placed)
+        there = {row.id: row for row in fitting if row.id not in wrong}
+        return TargetSide(self._writer, seen.snapshot, there, reading.notes if seen.exists else (), wrong)
 
     def _chosen(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         """What was said of `--to` when it was migrated: attributes and rows that do not count, and shards whose rows may say what they like."""

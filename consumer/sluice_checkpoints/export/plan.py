@@ -44,12 +44,16 @@ class SluiceSide:
 
 @dataclass(frozen=True)
 class TargetSide:
-    """The other side: who writes it, all its rows, what those of this stream say, and warnings about the table as a whole."""
+    """The other side: who writes it, all its rows, what those of this stream say, and warnings about the table as a whole.
+
+    `refused`: shards whose rows a migration would refuse, and that were placed instead. Nothing of their rows stays.
+    """
 
     writer: FormatWriter
     snapshot: Snapshot
     shards: Mapping[str, SourceShard]
     notes: tuple[str, ...] = ()
+    refused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,7 @@ def _entry(expressible: Expressible, target: TargetSide, place: RowContent, befo
         return PlannedShard(place.shard.id, expressible, was, KEPT)
     if row and expressible.problem and row.stored.position == expressible.committed:
         return PlannedShard(place.shard.id, replace(expressible, problem=None, why="that row says so in its own words"), was, UNCHANGED)
-    change = target.writer.change(place, before)
+    change = target.writer.change(place, before, anew=place.shard.id in target.refused)
     if change is None and expressible.position == END:
         expressible = replace(expressible, warnings=(), again=False, why="finished: that row says so already")
     return PlannedShard(place.shard.id, expressible, was, WRITTEN if change else UNCHANGED, change)

@@ -73,9 +73,10 @@ class FormatWriter:
         """The format's name."""
         return self.reader.name
 
-    def change(self, place: RowContent, before: RawItem | None) -> RowChange | None:
-        """What has to be written so that the row says `place`; None: it does."""
-        wanted = self.row(place, before or {})
+    def change(self, place: RowContent, before: RawItem | None, *, anew: bool = False) -> RowChange | None:
+        """What has to be written so that the row says `place`; None: it does. `anew`: nothing of what it says counts."""
+        had = {} if anew else before or {}
+        wanted = self.row(place, had)
         if before is not None and same_rows(wanted, before):
             return None
-        return RowChange(self.keys, before, {**wanted, **self.stamp(place, before or {})}, frozenset(self.types))
+        return RowChange(self.keys, before, {**wanted, **self.stamp(place, had)}, frozenset(self.types))

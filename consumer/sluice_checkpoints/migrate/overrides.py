@@ -85,7 +85,7 @@ def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions:
     rows, labels = {row.id: row for row in reading.shards}, row_labels(shard_id, source.stream)
     unread = [problem for problem in reading.problems if problem.row in labels]
     _check_place(source, shard_id, place, known=shard_id in rows or bool(unread))
-    wrong = [str(p.why) for p in (*unread, *contradictions) if p.row in labels] or _misplaced(rows.get(shard_id), source)
+    wrong = refused(reading, source, shard_id, contradictions)
     was = rows.get(shard_id) or SourceShard(shard_id, StoredPosition(""))
     if wrong:
         rows[shard_id] = was = replace(was, stored=StoredPosition(f"what was refused: {'; '.join(wrong)}", refused=True), children=frozenset())
@@ -95,9 +95,12 @@ def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions:
     return replace(reading, shards=tuple(rows[i] for i in sorted(rows)), problems=problems, notes=(*reading.notes, note))
 
 
-def _misplaced(row: SourceShard | None, source: SourceScan) -> list[str]:
-    problem = row and problem_with(row, source.shards.get(row.id))
-    return [problem] if problem else []
+def refused(reading: Reading, source: SourceScan, shard_id: str, contradictions: Sequence[Problem]) -> list[str]:
+    """What speaks against a shard's row. `contradictions`: what no table of the stream can hold (`Compared`)."""
+    labels = row_labels(shard_id, source.stream)
+    row = next((row for row in reading.shards if row.id == shard_id), None)
+    problem = row and problem_with(row, source.shards.get(shard_id))
+    return [str(each.why) for each in (*reading.problems, *contradictions) if each.row in labels] or ([problem] if problem else [])
 
 
 def _check_place(source: SourceScan, shard_id: str, place: Position, *, known: bool) -> None:

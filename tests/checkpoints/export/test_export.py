@@ -11,7 +11,7 @@ from exporting.lease import RUNS, split, untouched
 
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export.exporter import EXPORTED, Exporter
-from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -104,6 +104,22 @@ def test_a_row_whose_shard_the_user_placed_is_written_on_the_way_back(each: Benc
     migrated(each, place=[f"{TWO}={each.two}"])
     each.exporter().run()
     assert each.says() == stands(each)
+
+
+@pytest.mark.parametrize("said", [{"S": "nonsense"}, {"N": "-1"}, {"BOOL": True}, {"SS": ["shardId-000000000099"]}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [(name, one) for name, writer in WRITERS.items() for one in (*writer.types, "theirs") if one not in {key.name for key in writer.keys}],
+)
+def test_a_row_that_was_refused_and_placed_is_one_that_its_reader_reads_in_the_end(name: str, attribute: str, said: dict[str, Any]) -> None:
+    """Whichever attribute was wrong: nothing of it stays, but one that the format does not know."""
+    bench = Bench(name)
+    bench.row(TWO)[attribute] = said
+    migrated(bench, place=[f"{TWO}={bench.two}"])
+    assert bench.exporter().run().state == EXPORTED
+    written = Snapshot(OLD, {OLD: bench.writer.keys}, {OLD: tuple(bench.rows)}).without(frozenset({"theirs"}))
+    assert bench.writer.reader.read(written, bench.stream.describe()).problems == ()
+    assert attribute != "theirs" or bench.row(TWO)["theirs"] == said
 
 
 def test_what_was_said_of_another_table_does_not_count() -> None:
