@@ -10,7 +10,6 @@
 """
 
 FORMAT = "sluice"  # of the data source
-PART = "sluice.part"  # in the metadata of `data`: there may be several rows of its record
 DDL = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, subSequenceNumber BIGINT, "
     "approximateArrivalTimestamp TIMESTAMP_LTZ"

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.plurals import counted
-from sluice_consumer.columns import PART, readable
+from sluice_consumer.columns import readable
 
 Prepare = TypeVar("Prepare", bound=Callable[..., Any])
 
@@ -88,9 +88,8 @@ class BatchInfo:
             raise Refused("info.reject: onError.deadLetter is not set, or this is not a driver")
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
-        parts = PART in rows.schema["data"].metadata
-        letters = [] if parts else [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
-        if parts or len({letter.place for letter in letters}) < len(letters):
+        letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
+        if len({letter.place for letter in letters}) < len(letters):
             raise Refused(
                 "info.reject: a record has several of these rows, and a dead letter is a whole record. Reject rows of the batch itself, one of each "
                 'record, and leave out all rows of these records (docs/dead-letters.md, "Records of several rows")'

@@ -245,7 +245,7 @@ class Migrator:
             return quiet
         if asked is None and left <= lease_expiry.LONGEST_SECONDS:
             return left
-        way_on = "or place its shard (--place)" if asked is None else "or without --quiet-seconds"
+        way_on = "or add --place for its shard" if asked is None else "or without --quiet-seconds"
         raise SourceActive(f"{promise} for {left:.0f} s more: stop its consumer and run this again after that time, {way_on}")
 
     def _same(self, before: SourceSnapshot, later: SourceSnapshot) -> None:

@@ -42,7 +42,7 @@ def held(store: CheckpointStore) -> dict[str, str]:
 
 
 def place(store: CheckpointStore, epoch: Epoch, folder: str, batch: int) -> None:
-    """Says in the row `letters` that rejected records of this batch, and maybe of the one before it, wait in a folder.
+    """Says in the row `letters` that rejected records of this batch, and maybe of the previous one, wait in a folder.
 
     Written again it is the same.
 

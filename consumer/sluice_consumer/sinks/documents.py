@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.columns import PART, readable
+from sluice_consumer.columns import readable
 from sluice_consumer.sinks.document_values import forms, unfit, unreadable
 from sluice_consumer.sinks.options import INDEX
 
@@ -48,7 +48,8 @@ def json_rows(batch: DataFrame, schema: str, keep: Sequence[str] = (), *, lines:
     Args:
         batch: with the column `data`.
         schema: the documents' columns as DDL, as in "id BIGINT, name STRING".
-        keep: columns of the batch to add to the document's. With `lines` also `documentIndex`: the document's index in its record, from 0.
+        keep: columns of the batch to add to the document's. With `lines` also `documentIndex`, the document's index in its record from 0, and not
+            `data`: a row is a part of its record then, and `info.reject` takes records.
         lines: a record holds any number of documents, one per line or side by side. What is said of a record above then holds for a line.
 
     Returns:
@@ -57,8 +58,12 @@ def json_rows(batch: DataFrame, schema: str, keep: Sequence[str] = (), *, lines:
     Raises:
         Refused: the schema is no DDL, or a name in it or in `keep` cannot be had.
     """
-    rows = decoded(batch, schema_of(batch.sparkSession, schema, "schema"), keep, lines=lines, where="")
-    return rows.withMetadata("data", {PART: True}) if lines and "data" in keep else rows
+    if lines and "data" in keep:
+        raise Refused(
+            "keep: data cannot be kept with lines=True, because a row is a part of its record. Keep shardId, sequenceNumber and subSequenceNumber, "
+            'and find the record in the batch (docs/dead-letters.md, "Records of several rows")'
+        )
+    return decoded(batch, schema_of(batch.sparkSession, schema, "schema"), keep, lines=lines, where="")
 
 
 def decoded(batch: DataFrame, schema: StructType, keep: Sequence[str], *, lines: bool, where: str = "pipeline.args.") -> DataFrame:
