@@ -30,7 +30,7 @@ def back(trying: World) -> Subject:
     subject = trying.subject(NAME)
     poison = max(record.n for record in trying.producer.produced) + 1
     subject.patch(pipeline={"entrypoint": f"{MODULE}:refuse", "args": trying.args(label="two", poison=poison)})
-    trying.bench.until("the other version is gone, which would take the record", lambda: subject.attempts() == 2)
+    trying.bench.until("the version before is gone, which would take the record", lambda: f"{NAME}-driver-2" in subject.uids("driver"))
     trying.bench.until("it was rolled back", lambda: trying.put(1) and subject.condition("RolledBack"))
     trying.bench.until("one works again", lambda: trying.put(1) and subject.status["trial"]["passed"])
     return subject

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from patience import SLOW
 from pipelines_of_tests import running, seen
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 Query = Callable[[DataFrame, Path], Any]
-SLOW_SECONDS = 0.8  # longer than an empty batch is read for, so that a query can end while a dimension is read
+SLOW_SECONDS = 0.8 * SLOW  # longer than an empty batch is read for, so that a query can end while a dimension is read
 ADAPTIVE = "spark.sql.adaptive.enabled"
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
 KEY = "partitionKey"
