@@ -126,7 +126,7 @@ class MemoryCluster:
 
     def all(self, kind: str) -> Iterator[Json]:
         """Every object of the kind, as stored, by name; not to be changed."""
-        return (body for (of, _, _), body in sorted(self._objects.items()) if of == kind)
+        return iter([body for _, body in sorted(item for item in self._objects.items() if item[0][0] == kind)])
 
     def set_status(self, kind: str, namespace: str, name: str, status: Json) -> None:
         """Top-level fields of the status, by their owner."""

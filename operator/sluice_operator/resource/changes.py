@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.names import default_table
@@ -74,21 +75,25 @@ RESET_FIELDS = ("stream", "checkpoints", "position", "pipeline", "serviceAccount
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DesiredSpec:
     """A spec that can be carried out: parsed, and `raw` as the user wrote it."""
 
     spec: Spec
     raw: Json
 
-    @property
+    @cached_property
     def driver_hash(self) -> str:
         """12 hex digits over what the RESTART fields say. Another way to write the same is not a change."""
         return digest(normal(_chosen(self.raw, RESTARTING)), 12)
 
     def is_hash(self, found: str | None) -> bool:
         """Whether a driver with this hash carries the spec out."""
-        return found in {self.driver_hash, *_written(self.raw, RESTARTING)}
+        return found in self._driver_hashes
+
+    @cached_property
+    def _driver_hashes(self) -> set[str]:
+        return {self.driver_hash, *_written(self.raw, RESTARTING)}
 
     @property
     def version(self) -> Json:
