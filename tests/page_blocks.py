@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +43,12 @@ def beginning(page: str, first: str) -> str:
 
 
 def path_with_sluice(folder: Path) -> str:
-    """A PATH on which `sluice` and `python` are those of this Python, which may be another line of Spark's. Writes into the folder."""
+    """A PATH on which `sluice` and `python` are those of this Python, which may be another line of Spark's. Writes into the folder.
+
+    `sluice` is what pip makes of an entry point: a script, so Python looks for modules in the folder of the script, and not where it is run.
+    """
     program = folder / "bin" / "sluice"
     program.parent.mkdir(exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sluice_kubectl "$@"\n')
+    program.write_text(f"#!{sys.executable}\nimport sys\nfrom sluice_kubectl.program import main\nsys.exit(main())\n")
     program.chmod(0o755)
     return os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -27,6 +27,7 @@ from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.own_pod import PodAnnotations
+from sluice_consumer.spark.entrypoint import find_in_working_folder
 
 STANDBY = "--standby"
 UNTAKEN = "stopped before the lease was taken: nothing was read"
@@ -155,6 +156,7 @@ def check_or_consume(
     paths: tuple[Path, ...], *, only_check: bool, check_seconds: float, as_json: bool, slot_share: float, standby: bool, **options: Any
 ) -> NoReturn:
     """Runs a consumer, or several in one Spark, or looks whether one could."""
+    find_in_working_folder()
     path, *others = paths
     if only_check:
         if others:

@@ -41,7 +41,9 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else.")
 _shared = _options(
     AS_JSON,
-    click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of DynamoDB, if it is not AWS's own."),
+    click.option(
+        "--dynamodb-endpoint", is_eager=True, callback=cli_options.parse_url, metavar="URL", help="Address of DynamoDB, if it is not AWS's own."
+    ),
     click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of the tables and the stream."),
 )
 _letters = _options(

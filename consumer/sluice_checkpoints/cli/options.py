@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import click
 from botocore.utils import is_valid_endpoint_url, is_valid_ipv6_endpoint_url
 
+from sluice_checkpoints.aws import regions
 from sluice_checkpoints.formats.attributes import SHARD_ID
 from sluice_checkpoints.migrate.placement import FROM_START
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
@@ -36,10 +37,12 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def parse_region(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """A region that can be part of a host name."""
+def parse_region(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """A region that can be part of a host name. Of one that AWS may not have, a line says so at once: its addresses do not answer."""
     if not REGION.fullmatch(value):
         raise click.BadParameter(f"must be an AWS region, such as eu-west-1, not {value!r}")
+    if context.params.get("dynamodb_endpoint") is None and (unknown := regions.doubt(value)):
+        click.echo(f"warning --region: {unknown}", err=True)
     return value
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sluice_consumer import logs
-from sluice_consumer.checks import services, settings, sink, stream, table
+from sluice_consumer.checks import java, services, settings, sink, stream, table
 from sluice_consumer.checks.bounded import within
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartCheck, StartCheckResult, found, in_order
@@ -28,6 +28,7 @@ def _elsewhere(advice: str) -> CheckFinding:
 CHECKS = (
     Check("config", "the configuration file", _elsewhere("is its volume there?"), settings.config),
     Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), settings.entrypoint),
+    Check("java", "Java, and its version", _here("Spark starts it"), java.check_java),
     Check("credentials", "AWS credentials, as botocore finds them", _elsewhere("is their provider there?"), services.credentials),
     Check(
         "stream",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from sluice_checkpoints.aws import regions
 from sluice_consumer.checks import importing
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome
@@ -24,6 +25,9 @@ def config(facts: StartFacts) -> CheckFinding:
     """
     facts.config = with_end(configuration(facts.path), tip=facts.until_tip, timestamp=facts.until_timestamp)
     codec.chosen(facts.environment)
+    stream = facts.config.stream
+    if None in (stream.kinesis_endpoint, stream.dynamodb_endpoint) and (unknown := regions.doubt(stream.region)):
+        return CheckFinding(CheckOutcome.WARNING, f"stream.region: {unknown}")
     return CheckFinding(CheckOutcome.OK, f"{facts.path}: consumer {facts.config.name}")
 
 

@@ -28,7 +28,16 @@ USED = {
     "spec.stream": {"name", "region", "arn", "probeShare"},
     "spec.pipeline": {"entrypoint", "args", "env"},
 }
-ALIKE = 0.8  # of a misspelt name and the one that is meant; no other field of a KinesisConsumer comes near
+UNUSED = {
+    "": {"status"},
+    "spec": {
+        *("autoscale", "checkpoints", "driver", "executor", "leaseDurationSeconds", "migrateFrom", "pool", "position", "progressDeadlineSeconds"),
+        *("replicas", "restart", "rollout", "serviceAccountName", "start", "suspend", "until"),
+    },
+    "spec.stream": {"dynamodbEndpoint", "externalId", "kinesisEndpoint", "roleArn", "sessionName"},
+    "spec.pipeline": {"envFrom", "image", "imagePullPolicy", "imagePullSecrets", "source", "volumeMounts", "volumes"},
+}
+"""The other fields of the CRD. `kubectl apply` refuses one that is in neither."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +85,14 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     """What `dev` takes of a resource.
 
     Raises:
-        Refused: a part of it is not an object, or a field that `dev` uses is misspelt; the message names it.
+        Refused: a part of it is not an object, or it has a field that the CRD has not; the message names it.
     """
-    refuse_misspelt("", resource)
+    refuse_unknown("", resource)
     spec = _part(resource, "spec")
-    refuse_misspelt("spec", spec)
+    refuse_unknown("spec", spec)
     pipeline, stream = _part(spec, "pipeline", "spec."), _part(spec, "stream", "spec.")
-    refuse_misspelt("spec.pipeline", pipeline)
-    refuse_misspelt("spec.stream", stream)
+    refuse_unknown("spec.pipeline", pipeline)
+    refuse_unknown("spec.stream", stream)
     variables = pipeline.get("env") or []
     if not isinstance(variables, list) or not all(isinstance(each, dict) and VARIABLE.fullmatch(str(each.get("name", ""))) for each in variables):
         raise Refused("spec.pipeline.env: must be a list of objects with name and value; a name has no `=`")
@@ -102,19 +111,20 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     )
 
 
-def refuse_misspelt(where: str, part: Mapping[str, Any]) -> None:
-    """The API server refuses such a field, too. Other fields that `dev` does not know are left to it.
+def refuse_unknown(where: str, part: Mapping[str, Any]) -> None:
+    """Refuses what `kubectl apply` refuses, too: a trial would run with the default of the field that was meant.
 
     Args:
         where: path of the part; "" is the resource itself.
         part: as it is in the manifest.
 
     Raises:
-        Refused: a field is nearly, but not quite, one that `dev` uses.
+        Refused: a field is in no KinesisConsumer.
     """
-    for name in part.keys() - USED[where]:
-        if meant := difflib.get_close_matches(name, USED[where], 1, ALIKE):
-            raise Refused(f"{where}.{name}: unknown field; did you mean {meant[0]}?".removeprefix("."))
+    known = USED[where] | UNUSED[where]
+    for name in (name for name in part if name not in known):
+        meant = difflib.get_close_matches(str(name), known, 1)
+        raise Refused(f"{where}.{name}: unknown field{f'; did you mean {meant[0]}?' if meant else ''}".removeprefix("."))
 
 
 def _part(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:

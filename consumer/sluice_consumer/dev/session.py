@@ -25,11 +25,12 @@ from rich.markup import escape
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer import config as configs
 from sluice_consumer import embedded
+from sluice_consumer.checks import java
 from sluice_consumer.config import Config
 from sluice_consumer.dev import jars
 from sluice_consumer.dev.emulator import CREDENTIALS, emulators
 from sluice_consumer.dev.feeder import Feeder
-from sluice_consumer.dev.reload import UserModules
+from sluice_consumer.dev.reload import OURS, UserModules
 from sluice_consumer.kinesis.codec import ENCODING
 from sluice_consumer.process import entrypoint_check, last_words, spark_start
 from sluice_consumer.process.ending import java_words
@@ -37,10 +38,11 @@ from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
 from sluice_consumer.spark import features, spark_logs
-from sluice_consumer.spark.entrypoint import load
+from sluice_consumer.spark.entrypoint import find_in_working_folder, load
 from sluice_consumer.spark.local_session import session_with
 
 MASTER, LOOPBACK = "local[2]", "127.0.0.1,localhost"
+NO_FILE = "press Ctrl-C, correct the manifest or set spec.onError, and start again"
 RELEASE_SECONDS = 0.5  # from one look at the tasks of a run that failed to the next
 
 
@@ -70,6 +72,7 @@ class DevSession:
         """Raises Refused: the configuration is none of a driver."""
         self._options, self._console = options, console
         self._config = configs.parse(json.dumps(options.config))
+        self._built_in = self._config.pipeline.entrypoint.startswith(f"{OURS}.")
         self._over, self._drain, self._changed = threading.Event(), threading.Event(), threading.Event()
 
     def run(self) -> None:
@@ -77,11 +80,12 @@ class DevSession:
 
         Raises:
             KeyboardInterrupt: it was stopped twice, or before anything had started. The same holds.
-            Refused: the function does not exist, moto is not installed, or this Spark cannot have what the sink needs.
+            Refused: the function or Java does not exist, moto is not installed, or this Spark cannot have what the sink needs.
         """
         sys.dont_write_bytecode = True  # Python takes a file that was saved twice in a second for unchanged otherwise
-        sys.path[:0] = [str(Path.cwd())]
+        find_in_working_folder()
         entrypoint_check.check(self._config.pipeline.entrypoint)
+        java.check(os.environ)
         self._set_environment()
         settings = self._settings()
         for note in self._options.notes:
@@ -137,7 +141,7 @@ class DevSession:
         Feeder(client, stream.name, self._say).start(self._options.file)
         source = self._options.file or "what you type"
         self._say(f"each line of {source} is a record of stream {stream.name} ({endpoint})")
-        self._say("save a source file to reload it; press Ctrl-C to stop")
+        self._say("press Ctrl-C to stop" if self._built_in else "save a source file to reload it; press Ctrl-C to stop")
 
     def _loop(self, spark: SparkSession, endpoint: str) -> None:
         modules = UserModules(self._config.pipeline.entrypoint)
@@ -161,7 +165,7 @@ class DevSession:
             self._say(f"{error}; running it again")
         except Exception as error:  # noqa: BLE001 - the user's, and to be shown
             self._show(error)
-            self._say("waiting until you save a file; then the batch comes again, with the same content")
+            self._say(NO_FILE if self._built_in else "waiting until you save a file; then the batch comes again, with the same content")
             self._wait_for_a_change(end)
 
     def _wait_for_a_change(self, end: LeaseRelease) -> None:
@@ -176,6 +180,7 @@ class DevSession:
     def _show(self, error: Exception) -> None:
         """The exception, and the lines of the user's code that raised it."""
         failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
+        failure = replace(failure, frames=tuple(frame for frame in failure.frames if f"/{OURS}/" not in frame.file))
         self._console.print(f"[bold red]{escape(failure.kind)}[/]{escape(failure.told.removeprefix(failure.kind))}", highlight=False, soft_wrap=True)
         for place in last_words.places(failure):
             self._console.print(f"  {place}", markup=False, highlight=False, soft_wrap=True)

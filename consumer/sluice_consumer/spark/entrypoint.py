@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +14,11 @@ from sluice_checkpoints.errors import Refused
 ENTRYPOINT = "pipeline.entrypoint"
 Process = Callable[..., Any]
 """`process(batch, info)`: a DataFrame, and `pipelines.BatchInfo`."""
+
+
+def find_in_working_folder() -> None:
+    """Lets this process find modules in its working folder first, as `python -m` does. The program `sluice` would look in its own folder."""
+    sys.path[:0] = [str(Path.cwd())]
 
 
 def load(entrypoint: str, field: str = ENTRYPOINT) -> Process:

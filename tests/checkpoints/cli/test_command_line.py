@@ -244,6 +244,15 @@ def test_show_refuses_what_is_no_table_of_ours(call: Callable[..., Result], log:
     assert not log.exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "warned"), [(["--region", "eu-wets-1"], True), (["--region", "eu-wets-1", "--dynamodb-endpoint", "http://localhost:1"], False)]
+)
+def test_a_region_that_no_partition_has_is_named_at_once(call: Callable[..., Result], more: list[str], warned: bool) -> None:  # noqa: FBT001
+    """Whatever comes of it; an emulator's may have any name."""
+    said = "warning --region: botocore does not know the region eu-wets-1; did you mean eu-west-1?"
+    assert (said in call("show", "--table", TARGET, *more).stderr) is warned
+
+
 # -- what is written where ---------------------------------------------------------------------------------------------------------
 
 

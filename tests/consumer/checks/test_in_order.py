@@ -33,7 +33,7 @@ def made(outcomes: dict[str, CheckOutcome]) -> tuple[list[tuple[str, CheckOutcom
 
 def test_the_order_is_from_what_costs_nothing_to_what_needs_all_before_it() -> None:
     """As the documentation and scripts know them."""
-    assert [check.name for check in run.CHECKS] == ["config", "entrypoint", "credentials", "stream", "table", "sink"]
+    assert [check.name for check in run.CHECKS] == ["config", "entrypoint", "java", "credentials", "stream", "table", "sink"]
 
 
 @pytest.mark.parametrize("outcome", [CheckOutcome.FAILED, CheckOutcome.NO_ANSWER])

@@ -33,7 +33,7 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartFacts:
 def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutcome, str]:
     """What the second check finds."""
     pipeline = {"entrypoint": entrypoint, "args": args}
-    facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
+    facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
     assert settings.config(facts).outcome is CheckOutcome.OK
     finding = settings.entrypoint(facts)
     return finding.outcome, finding.said
@@ -53,7 +53,7 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
 def test_the_end_that_options_name_is_checked_with_the_start(facts: StartFacts, options: dict[str, Any], says: str | None) -> None:
     """As the operator does; an option counts instead of the configuration's own end."""
     start = {"position": "AT_TIMESTAMP", "timestamp": "2026-01-01T00:00:00Z"}
-    given = {"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}, "start": start}
+    given = {"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}, "start": start}
     facts.path.write_text(json.dumps(given | ({} if options else {"until": {"timestamp": "2025-12-31T00:00:00Z"}})))
     asked = replace(facts, **options)
     if says is None:
@@ -62,6 +62,25 @@ def test_the_end_that_options_name_is_checked_with_the_start(facts: StartFacts, 
         return
     with pytest.raises(Refused, match=says):
         settings.config(asked)
+
+
+@pytest.mark.parametrize(
+    ("region", "endpoints", "outcome"),
+    [
+        ("eu-west-1", {}, CheckOutcome.OK),
+        ("eu-wets-1", {}, CheckOutcome.WARNING),
+        ("local", {"kinesisEndpoint": "http://localhost:1", "dynamodbEndpoint": "http://localhost:1"}, CheckOutcome.OK),
+    ],
+)
+def test_a_region_that_no_partition_has_is_named_before_its_hosts_are_waited_for(
+    facts: StartFacts, region: str, endpoints: dict[str, str], outcome: CheckOutcome
+) -> None:
+    """A warning: AWS may have opened it since. An emulator may have any."""
+    written = json.loads(facts.path.read_text()) if facts.path.exists() else {}
+    stream = {"name": "orders", "region": region, **endpoints}
+    facts.path.write_text(json.dumps(written | {"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "a:b"}}))
+    found = settings.config(facts)
+    assert (found.outcome, "did you mean eu-west-1?" in found.said) == (outcome, outcome is CheckOutcome.WARNING)
 
 
 def test_what_is_built_in_is_not_imported_again(facts: StartFacts) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer import sinks
 from sluice_consumer.dev import program
 from sluice_consumer.dev.program import CommandLine
 from sluice_consumer.dev.session import DevSession
@@ -24,11 +25,11 @@ def first(batch):
 """
 
 
-def shown(error: Exception) -> str:
+def shown(error: Exception, entrypoint: str = "my_pipeline:process") -> str:
     """What a session prints of it."""
     out = io.StringIO()
     console = Console(file=out, width=500)
-    DevSession(program.options(CommandLine("my_pipeline:process"), Path("/none")), console)._show(error)
+    DevSession(program.options(CommandLine(entrypoint), Path("/none")), console)._show(error)
     return out.getvalue()
 
 
@@ -45,6 +46,13 @@ def test_an_exception_is_shown_with_the_lines_of_the_users_code(tmp_path: Path, 
     assert lines[0] == "KeyError: 'nosuch'"
     assert lines[1] == f'  at {tmp_path}/my_pipeline.py:7 in first: return batch[0]["nosuch"]'
     assert lines[2].startswith(f"  at {tmp_path}/my_pipeline.py:3 in process")
+
+
+def test_of_a_built_in_sink_no_lines_are_shown() -> None:
+    """Nobody who uses it can change them."""
+    with pytest.raises(AttributeError) as raised:
+        sinks.parquet(None, None)  # type: ignore[arg-type]
+    assert "/sluice_consumer/" not in shown(raised.value, "sluice_consumer.sinks:parquet")
 
 
 def test_a_refusal_is_shown_in_its_own_words() -> None:

@@ -100,11 +100,11 @@ def test_a_warm_up_without_a_session_is_one_all_the_same(theirs: Theirs) -> None
 
 
 def checked(theirs: Theirs, folder: Path) -> tuple[str, CheckOutcome, str]:
-    """The check that stops a start, or the last one."""
+    """The check that stops a start, or that of credentials."""
     path = folder / "consumer.json"
     path.write_text(json.dumps(theirs.document()))
-    results = list(run.results(StartFacts(path, 60.0)))
-    found = next((result for result in results if result.finding.outcome.stops), results[2])
+    results = {result.name: result for result in run.results(StartFacts(path, 60.0))}
+    found = next((result for result in results.values() if result.finding.outcome.stops), results["credentials"])
     return found.name, found.finding.outcome, found.finding.said
 
 

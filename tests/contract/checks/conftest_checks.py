@@ -71,7 +71,7 @@ class Checked:
         return self._run("sh", "-euc", line)
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        ours = os.pathsep.join([str(ROOT / "consumer"), str(ROOT / "operator"), str(self.folder)])
+        ours = os.pathsep.join([str(ROOT / "consumer"), str(ROOT / "operator")])
         environment = os.environ | {"PYTHONPATH": ours, "PATH": page_blocks.path_with_sluice(self.folder), "SLUICE_LOG": "text"}
         environment |= {"SLUICE_TERMINATION_LOG": str(self.folder / "last")} | self.environment
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)

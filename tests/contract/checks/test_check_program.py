@@ -26,7 +26,7 @@ def test_a_check_that_finds_nothing_ends_with_0(consumer: Checked, tables: Calla
     done = consumer.program(*SURE)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = re.findall(r"^│ (\w+) +│ ([\w ]+?) +│", done.stdout, re.MULTILINE)
-    assert rows == [(name, "ok") for name in ("config", "entrypoint", "credentials", "stream", "table", "sink")]
+    assert rows == [(name, "ok") for name in ("config", "entrypoint", "java", "credentials", "stream", "table", "sink")]
     assert done.stderr == ""
     assert consumer.last_words == {"reason": "Checked", "message": "a consumer can start"}
     assert tables() == before
@@ -84,7 +84,7 @@ def test_a_check_that_fails_ends_with_65_and_says_one_thing(consumer: Checked, c
     outcomes = [each["outcome"] for each in document["checks"]]
     at = outcomes.index("failed")
     assert not document["ok"]
-    assert outcomes == [*["ok"] * at, "failed", *["not reached"] * (5 - at)]
+    assert outcomes == [*["ok"] * at, "failed", *["not reached"] * (6 - at)]
     message = document["checks"][at]["message"]
     assert message.startswith(said)
     assert "\n" not in message

@@ -92,7 +92,7 @@ def customers(aws: StreamConfig) -> StreamConfig:
 def typed(folder: Path, line: str) -> str:
     """A command in a shell in which the package is installed; what it printed."""
     ours = [str(page_blocks.ROOT / part) for part in ("consumer", "operator")]
-    environment = os.environ | {"PATH": page_blocks.path_with_sluice(folder), "PYTHONPATH": os.pathsep.join([*ours, str(folder)])}
+    environment = os.environ | {"PATH": page_blocks.path_with_sluice(folder), "PYTHONPATH": os.pathsep.join(ours)}
     done = subprocess.run(["bash", "-euc", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
