@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from rich.markup import escape
-from rich.table import Table as Grid
 
-from sluice_checkpoints.cli.report import Output, short
+from sluice_checkpoints.cli.report import Output
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import LetterFolder, letters, pending_letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
@@ -18,7 +17,7 @@ from sluice_checkpoints.protocol.rows import Item
 
 
 def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
-    """Prints one line per dead letter.
+    """Prints one line per dead letter, by what failed: an error, and below it the dead letters that have it.
 
     Raises:
         Refused: the folder cannot be read, or a file in it is not a dead letter.
@@ -29,17 +28,18 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     if output.as_json:
         output.document({"letters": [_listed(name, letter, logs, pending=name in waiting) for name, letter in found]})
         return
-    grid = Grid("arrived", "shard", "record", "batch", "failed", "state", "error", "name")
+    by_cause: dict[str, list[str]] = {}
     for name, letter in found:
-        state = "pending" if name in waiting else _told(logs, letter)
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
-        record = f"{short(letter.sequence)}/{letter.sub}"
-        cells = (arrived, letter.shard, record, str(letter.batch), counted(letter.attempts, "time"), state, letter.cause, name)
-        grid.add_row(*(escape(_line(cell)) for cell in cells))
-    output.out.print(grid if found else "no dead letters")
-    if found:
-        more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
-        output.out.print(counted(len(found), "dead letter") + more, highlight=False)
+        cells = (name, f"arrived {arrived}", f"batch {letter.batch}", f"failed {counted(letter.attempts, 'time')}")
+        state = "pending" if name in waiting else _told(logs, letter)
+        by_cause.setdefault(letter.cause, []).append("  ".join((*cells, state) if state else cells))
+    for cause, lines in by_cause.items():
+        output.out.print(f"[bold]{len(lines)} x {escape(_line(cause))}[/]", highlight=False, soft_wrap=True)
+        for line in lines:
+            output.out.print(f"  {_line(line)}", markup=False, highlight=False, soft_wrap=True)
+    more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
+    output.out.print(counted(len(found), "dead letter") + more if found else "no dead letters", highlight=False)
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:

@@ -22,6 +22,8 @@ def writable(text: str, longest: int = LONGEST) -> str:
     return cut.encode("utf-8", "backslashreplace").decode()
 
 
+TRACEBACK = "Traceback (most recent call last):\n"
+MODULE = re.compile(r"^(\w+\.)+(?=\w+(:|$))")
 NAME = re.compile(r"(?P<folder>.*?)(?P<sequence>\d+)-(?P<sub>\d+)\.json")
 
 
@@ -81,8 +83,9 @@ class DeadLetter:
 
     @property
     def cause(self) -> str:
-        """The last line of its exception."""
-        return self.error.strip().rpartition("\n")[2]
+        """Its exception in a line, class and words: what follows the frames of the last traceback, before any stack of Java's."""
+        lines = self.error.rpartition(TRACEBACK)[2].splitlines()
+        return MODULE.sub("", next((line for line in lines if line.strip() and not line[0].isspace()), ""))
 
     def document(self) -> dict[str, Any]:
         """What is in it, by the names of docs/dead-letters.md."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 
-LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 2, 1_700_000_000_123, "k", b"\xff{", 7, 3, "Traceback\n  x\nValueError: no")
+ERROR = "Traceback (most recent call last):\n  x\nValueError: no"
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 2, 1_700_000_000_123, "k", b"\xff{", 7, 3, ERROR)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -28,9 +30,41 @@ def test_its_name_is_that_of_the_record() -> None:
     assert LETTER.path == "c-1/shardId-000000000000/49-2.json"
 
 
-def test_its_cause_is_the_last_line() -> None:
-    """For a list."""
-    assert LETTER.cause == "ValueError: no"
+OF_JAVA = """Traceback (most recent call last):
+  File "/app/orders.py", line 9, in process
+    rows.write.parquet(path)
+pyspark.errors.exceptions.captured.SparkException: [MALFORMED_RECORD_IN_PARSING] it is not exactly one JSON document
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.malformed(QueryExecutionErrors.scala:1618)
+Caused by: com.fasterxml.jackson.core.JsonParseException: Unrecognized token
+\tat com.fasterxml.jackson.core.JsonParser._constructError(JsonParser.java:2477)
+\t... 1 more
+"""
+OF_A_WORKER = """Traceback (most recent call last):
+  File "/app/orders.py", line 9, in process
+pyspark.errors.exceptions.captured.PythonException: \n  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/app/orders.py", line 3, in parse
+json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+
+\tat org.apache.spark.api.python.BasePythonRunner
+\t... 1 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ERROR, "ValueError: no"),
+        (OF_JAVA, "SparkException: [MALFORMED_RECORD_IN_PARSING] it is not exactly one JSON document"),
+        (OF_A_WORKER, "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+        ("rejected: no customer\nsecond line", "rejected: no customer"),
+        ("", ""),
+    ],
+    ids=["Python's", "Java's", "a worker's", "a reason", "none"],
+)
+def test_its_cause_is_the_exception_in_a_line(error: str, cause: str) -> None:
+    """For a list, in which one cause is one line: the same words as in the driver's exit message."""
+    assert replace(LETTER, error=error).cause == cause
 
 
 @pytest.mark.parametrize(

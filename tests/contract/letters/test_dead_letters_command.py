@@ -18,9 +18,10 @@ from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
 
-LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
-LETTERS = [LETTER, replace(LETTER, sequence="50", sub=2), replace(LETTER, consumer="c-2")]
-WAITING = replace(LETTER, sequence="51", batch=8)
+SEQUENCE, ERROR = "49669580137240000000000000000000000000000000000000000049", "Traceback (most recent call last):\nValueError: [no]"
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", SEQUENCE, 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, ERROR)
+LETTERS = [LETTER, replace(LETTER, sequence=f"{LETTER.sequence[:-2]}50", sub=2), replace(LETTER, consumer="c-2")]
+WAITING = replace(LETTER, sequence=f"{LETTER.sequence[:-2]}51", batch=8)
 PENDING = f"c-1/{pending.FOLDER}/{pending.PendingName(8, 3, 1, pending.REJECTED)}{pending.SUFFIX}"
 Run = Callable[..., Result]
 
@@ -50,11 +51,12 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return lambda *arguments: CliRunner().invoke(main, ["dead-letters", *arguments, *where])
 
 
-def test_all_letters_are_listed_with_their_errors(run: Run) -> None:
-    """A line each."""
+def test_all_letters_are_listed_below_their_error(run: Run) -> None:
+    """A line each, with the whole name: `show` and `redrive` take it."""
     shown = run("list")
     assert shown.exit_code == 0, shown.output
-    assert shown.output.count("ValueError: [no]") == len(LETTERS) + 1
+    assert shown.output.splitlines()[0] == "4 x ValueError: [no]"
+    assert [line.split()[0] for line in shown.output.splitlines()[1:5]] == [*(one.path for one in LETTERS), WAITING.path]
     assert "4 dead letters; 1 of them pending: their batches are not known to be committed" in shown.output
 
 

@@ -22,7 +22,8 @@ from sluice_kubectl.cli import letters
 from sluice_operator.cluster.port import Unavailable
 
 Json = dict[str, Any]
-LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
+ERROR = "Traceback (most recent call last):\nValueError: [no]"
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, ERROR)
 OTHERS = replace(LETTER, consumer="c-2")
 TABLE, REGION = "sluice_default_orders", "eu-west-1"
 ARN = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
