@@ -159,6 +159,8 @@ CASES = (
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="BatchSlow"}}': "_x9 1x30"}, 12),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "1x90"}, 80),
+    Case("SluiceSourceMoved", {f'sluice_warnings_total{{{DRIVER},reason="SourceMoved"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
+    Case("SluiceSourceMoved", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3x30"}, 12, (CONSUMER,)),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3 stale"}, 12, (CONSUMER,), "the driver died at once"),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x30"}, 12),

@@ -337,16 +337,11 @@ class Session:
         logs.warn(str(warning))
 
     def _watch_source(self) -> None:
-        """Once, minutes after the start: whether the consumer that was replaced still writes."""
-        if self._drain.wait(migrated_source.SECONDS):
-            return
-        try:
+        def look() -> DriverWarning | None:
             claim = MigrationStore(self.consumer.store.table).claim()
-            warning = migrated_source.moved(wiring.sources(self._config), claim) if claim else None
-        except Exception:  # only a warning hangs on it
-            log.exception("the source of the migration could not be compared")
-            return
-        if warning:
+            return migrated_source.moved(wiring.sources(self._config), claim) if claim else None
+
+        if warning := migrated_source.watch(self._drain.wait, look):
             self._keep(warning)
 
 

@@ -49,13 +49,13 @@ def pool_list(pools: Sequence[PoolView], *, namespaces: bool) -> RenderableType:
 def summary(consumers: Sequence[ConsumerView]) -> Text:
     """`3 consumers · 2 ready · 1 needs attention · farthest behind: orders, 2m13s`."""
     parts = [counted(len(consumers), "consumer"), f"{sum(one.ready == 'True' for one in consumers)} ready"]
-    if stalled := sum(one.stalled for one in consumers):
-        parts.append(f"{stalled} need{'s' if stalled == 1 else ''} attention")
+    if urgent := sum(one.needs_attention for one in consumers):
+        parts.append(f"{urgent} need{'s' if urgent == 1 else ''} attention")
     known = [(one.figures.lag_millis, one.name) for one in consumers if one.figures.lag_millis is not None]
     if known:
         farthest, name = max(known)
         parts.append(f"farthest behind: {name}, {lasting(farthest)}")
-    return Text(" · ".join(parts), style="bold red" if stalled else "bold")
+    return Text(" · ".join(parts), style="bold red" if urgent else "bold")
 
 
 def lags(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:

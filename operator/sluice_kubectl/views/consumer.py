@@ -14,6 +14,8 @@ from sluice_operator.names import GROUP, LETTER_PLACES, default_table, region_of
 Json = dict[str, Any]
 AT_REST = {"Draining": "False", "Migrated": "True", "Ready": "True", "SpecValid": "True", "DriverHealthy": "True", "StandbyReady": "True"}
 """Conditions that have nothing to say in this status. Any other condition speaks when it is True."""
+URGENT = {"DataLossSuspected", "RetentionNear", "SourceMoved"}
+"""Conditions of a consumer that may be Ready, for which docs/runbooks.md calls somebody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,11 @@ class ConsumerView:
     conditions: tuple[ConditionView, ...]
     unreadable: tuple[str, ...]
 
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it is Stalled, or its records are in danger."""
+        return self.stalled or any(one.speaks and one.type in URGENT for one in self.conditions)
+
 
 def region(stream: ObjectPart) -> str:
     """Of spec.stream, whether it has a region or an ARN."""
@@ -260,7 +267,11 @@ def dynamodb_endpoint(body: Json) -> str | None:
 
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
     """Those that need attention first, then those that are not ready, then by lag; else by name."""
-    return tuple(sorted(consumers, key=lambda one: (not one.stalled, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name)))
+
+    def rank(one: ConsumerView) -> tuple[bool, bool, int, str, str]:
+        return not one.needs_attention, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name
+
+    return tuple(sorted(consumers, key=rank))
 
 
 def _letters(place: ObjectPart) -> str | None:

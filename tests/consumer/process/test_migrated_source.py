@@ -10,7 +10,8 @@ from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
 from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.protocol.rows import MigrationRow
-from sluice_consumer.process.migrated_source import moved
+from sluice_consumer.driver_report import DriverWarning, WarningReason
+from sluice_consumer.process.migrated_source import moved, watch
 
 
 class Tables:
@@ -59,3 +60,22 @@ def test_what_the_migration_ignored_may_move(choices: dict[str, list[str]]) -> N
     """A lock of another program is renewed for ever."""
     left = take_snapshot(Tables(1), "old")[1].without(frozenset(choices.get("ignore-attribute", ())), frozenset(choices.get("ignore-row", ())))
     assert moved(Tables(2), MigrationClaim(replace(ROW, source_digest=left.digest), "arn", 0, choices)) is None
+
+
+@pytest.mark.parametrize(("looks", "waits"), [(1, [180, 3600]), (4, [180, 3600, 3600, 3600, 3600])])
+def test_a_source_is_compared_every_hour_until_the_driver_ends(looks: int, waits: list[float]) -> None:
+    """An old Deployment comes back when somebody commits to its repository. A comparison that fails ends nothing."""
+    waited: list[float] = []
+
+    def look() -> None:
+        if len(waited) == 1:
+            raise OSError("no route")
+
+    assert watch(lambda seconds: waited.append(seconds) or len(waited) > looks, look) is None  # type: ignore[func-returns-value]
+    assert waited == waits
+
+
+def test_a_source_that_moved_is_looked_at_no_more() -> None:
+    """The warning stays."""
+    found = iter([None, None, DriverWarning(WarningReason.SOURCE_MOVED, "table old")])
+    assert str(watch(lambda _: False, lambda: next(found))) == "SourceMoved: table old"

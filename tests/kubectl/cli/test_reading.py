@@ -83,6 +83,12 @@ def test_status_says_why_a_consumer_that_works_needs_attention(name: list[str]) 
     assert "Unschedulable: 2 executors ready, 4 wanted" in said
 
 
+@pytest.mark.parametrize("trouble", ["source_moved", "data_loss_suspected", "retention_near"])
+def test_a_consumer_whose_records_are_in_danger_needs_attention(trouble: str) -> None:
+    """It may be Ready."""
+    assert " · 1 needs attention" in troubles.scene(trouble).run("status").said.splitlines()[0]
+
+
 @pytest.mark.parametrize("name", [[], ["orders"]])
 def test_status_says_how_much_a_run_that_ended_has_read(scene: Scene, name: list[str]) -> None:
     """Its counts, and that it is done, in the list and on its own."""
