@@ -21,3 +21,7 @@ def __getattr__(name: str) -> Any:
     from sluice_consumer.spark.schema import SCHEMA  # noqa: PLC0415 - `import sluice_consumer` works without PySpark, and at once
 
     return SCHEMA
+
+
+def __dir__() -> list[str]:
+    return [*__all__]  # what a person completes, without the modules behind it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -30,3 +31,10 @@ def test_a_supervisor_imports_neither_spark_nor_what_reads_records() -> None:
 def test_a_worker_that_plans_a_batch_imports_no_more_than_pysparks_own() -> None:
     """It says which shards go to which task; the tasks read them."""
     assert imported(f"{OF_PLANNING}, sluice_consumer.spark.data_source") == imported(OF_PLANNING)
+
+
+@pytest.mark.parametrize("module", ["sluice_consumer", "sluice_consumer.sinks", "sluice_consumer.testing"])
+def test_a_person_completes_the_public_names_alone(module: str) -> None:
+    """Not the modules behind them."""
+    found = importlib.import_module(module)
+    assert dir(found) == sorted(found.__all__)

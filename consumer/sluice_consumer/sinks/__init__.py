@@ -25,3 +25,7 @@ def settings(entrypoint: str, args: Mapping[str, Any]) -> dict[str, str]:
     module, _, name = entrypoint.partition(":")
     asked = getattr(globals().get(name), "settings", None) if module == __name__ else None
     return asked(args) if asked else {}
+
+
+def __dir__() -> list[str]:
+    return [*__all__]  # what a person completes, without the modules behind it

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
@@ -27,7 +27,6 @@ from sluice_consumer.sinks.edge import chain, in_terms_of
 log = logging.getLogger(__name__)
 CONCURRENT = re.compile(r"Concurrent\w+Exception|(Metadata|Protocol)ChangedException|DeltaConcurrentModificationException")
 """Delta's words for another writer that was faster."""
-OWN = ("path", "table", "create")
 
 
 class Delta:
@@ -47,7 +46,7 @@ class Delta:
             Refused: an option is wrong, this Spark or its session has no Delta, there is no such table, or it forgets batches.
             SinkUnavailable: the store does not answer.
         """
-        given = options.known(args, *OWN)
+        given = options.known(args, options.DeltaArguments)
         table, asked, create = target(given), options.rows(given), options.create(given)
         rows.check(spark, asked)
         require(spark)
@@ -57,14 +56,14 @@ class Delta:
             elif not create:
                 raise table.missing(asked)
 
-    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
+    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Unpack[options.DeltaArguments]) -> None:
         """Adds the rows of one batch. Keyword arguments replace `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table, or its owner took the batch out of it again.
             Else what Spark raises. Nothing is added then.
         """
-        args = options.known(given or info.args, *OWN)
+        args = options.known(given or info.args, options.DeltaArguments)
         table, asked, spark = target(args), options.rows(args), batch.sparkSession
         with in_terms_of(table.field, table.place):
             there = table.exists(spark)

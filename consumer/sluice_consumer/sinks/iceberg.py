@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,7 +33,7 @@ class Iceberg:
         Raises:
             Refused: an option is wrong, this Spark has no Iceberg, or there is no such catalog or table. SinkUnavailable: it does not answer.
         """
-        given = options.known(args, "table", "create")
+        given = options.known(args, options.TableArguments)
         asked, name = options.rows(given), options.text(given, "table", EXAMPLE)
         rows.check(spark, asked)
         with in_terms_of(FIELD, name):
@@ -41,14 +41,14 @@ class Iceberg:
             if not iceberg_catalog.exists(spark, name) and not options.create(given):
                 raise iceberg_catalog.missing(name, asked)
 
-    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
+    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Unpack[options.TableArguments]) -> None:
         """Adds the rows of one batch. Keyword arguments replace `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`.
             Else what Spark or the catalog raises.
         """
-        args = options.known(given or info.args, "table", "create")
+        args = options.known(given or info.args, options.TableArguments)
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
         with in_terms_of(FIELD, name):
             if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):

@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice_consumer.config import Config
 from sluice_consumer.sinks import options, stores
-from sluice_consumer.sinks.delta import OWN, target
+from sluice_consumer.sinks.delta import target
 from sluice_consumer.sinks.delta_table import PROVIDER
 from sluice_consumer.sinks.foreach import EXAMPLE as FUNCTION_EXAMPLE
 from sluice_consumer.sinks.iceberg import EXAMPLE as TABLE_EXAMPLE
@@ -73,13 +73,13 @@ def scheme_of(path: str) -> str | None:
 
 
 def _parquet(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]:
-    given = options.known(args, "path")
+    given = options.known(args, options.FileArguments)
     options.rows(given)
     yield from _stored("pipeline.args.path", options.text(given, "path", PATH_EXAMPLE), conf)
 
 
 def _delta(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]:
-    given = options.known(args, *OWN)
+    given = options.known(args, options.DeltaArguments)
     table = target(given)
     options.rows(given)
     options.create(given)
@@ -89,7 +89,7 @@ def _delta(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]:
 
 
 def _iceberg(args: Mapping[str, Any], _conf: Mapping[str, str]) -> Iterator[Need]:
-    given = options.known(args, "table", "create")
+    given = options.known(args, options.TableArguments)
     options.rows(given)
     options.create(given)
     yield Need(TABLE_FIELD, options.text(given, "table", TABLE_EXAMPLE), CATALOG_CLASS)

@@ -4,19 +4,45 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from sluice_checkpoints.errors import Refused
 
 PARTITIONS = ("day", "hour")
-ROWS = ("decode", "schema", "keep", "transform", "partition", "fileBytes")
-"""The options that all sinks know."""
 INDEX = "documentIndex"
 """The place of a document in its record, from 0. A column that `decode: json-lines` can keep."""
 LINES = "json-lines"
 FUNCTION = re.compile(r"[\w.]+:\w+")
+
+
+class RowArguments(TypedDict, total=False):
+    """The options that all sinks know, by their names in `pipeline.args`; `RowOptions` says what they mean."""
+
+    decode: str
+    schema: str
+    keep: Sequence[str]
+    transform: str
+    partition: str
+    fileBytes: int
+
+
+class FileArguments(RowArguments, total=False):
+    """Those of `parquet`."""
+
+    path: str
+
+
+class TableArguments(RowArguments, total=False):
+    """Those of `iceberg`."""
+
+    table: str
+    create: bool
+
+
+class DeltaArguments(FileArguments, TableArguments, total=False):
+    """Those of `delta`: a table by its path or by its name."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +66,13 @@ class RowOptions:
     lines: bool = False
 
 
-def known(args: Mapping[str, Any], *own: str) -> Mapping[str, Any]:
-    """The arguments, if a sink knows each of them.
+def known(args: Mapping[str, Any], kind: type[RowArguments]) -> Mapping[str, Any]:
+    """The arguments, if a sink of this kind knows each of them.
 
     Raises:
         Refused: there is another one.
     """
-    names = (*own, *ROWS)
+    names = sorted(kind.__annotations__, key=RowArguments.__annotations__.__contains__)  # its own first
     if unknown := sorted(set(args) - set(names)):
         raise Refused(f"pipeline.args.{unknown[0]}: this sink has no such option; it knows {', '.join(names)}")
     return args

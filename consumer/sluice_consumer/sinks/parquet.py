@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,19 +29,19 @@ class ParquetFiles:
             Refused: an option is wrong, the path's file system has no conditional write, or the store refuses a look.
             SinkUnavailable: the store does not answer.
         """
-        given = options.known(args, "path")
+        given = options.known(args, options.FileArguments)
         rows.check(spark, options.rows(given))
         root = options.text(given, "path", EXAMPLE)
         with in_terms_of("pipeline.args.path", root):
             stores.hadoop_store(spark, root).exists(root)
 
-    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
+    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Unpack[options.FileArguments]) -> None:
         """Writes one batch. Keyword arguments replace `info.args`. Of a batch that has a manifest, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; nothing counts then. Else what the file system or Spark raises.
         """
-        args = options.known(given or info.args, "path")
+        args = options.known(given or info.args, options.FileArguments)
         root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
         with in_terms_of("pipeline.args.path", root):
             store, place = stores.hadoop_store(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)

@@ -30,3 +30,7 @@ def __getattr__(name: str) -> Any:
     import importlib  # noqa: PLC0415 - a pytest plugin costs other runs nothing
 
     return getattr(importlib.import_module(f"{__name__}.{HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]  # what a person completes, without the modules behind it

@@ -37,8 +37,8 @@ def test_a_wrong_option_is_refused_by_name(args: dict[str, Any], message: str) -
 
 def test_an_option_that_a_sink_does_not_know_is_refused() -> None:
     """A typo would go unseen for ever."""
-    with pytest.raises(Refused, match=r"pipeline\.args\.tabel: this sink has no such option; it knows table, decode"):
-        options.known({"tabel": "lake.db.orders"}, "table")
+    with pytest.raises(Refused, match=r"pipeline\.args\.tabel: this sink has no such option; it knows table, create, decode"):
+        options.known({"tabel": "lake.db.orders"}, options.TableArguments)
 
 
 def test_all_options() -> None:

@@ -15,9 +15,9 @@ from sluice_consumer import sinks
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import manifest, rows, stores
 from sluice_consumer.sinks.iceberg_table import FOR_EVER, IcebergTable
-from sluice_consumer.sinks.options import RowOptions
+from sluice_consumer.sinks.options import RowArguments, RowOptions
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
+JSON: RowArguments = {"decode": "json", "schema": "id BIGINT, name STRING"}
 ROWS = RowOptions(schema=JSON["schema"])
 Sink = Callable[..., None]
 

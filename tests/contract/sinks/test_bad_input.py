@@ -9,13 +9,14 @@ from uuid import uuid4
 import pytest
 from conftest_sinks import Batch, guest, has_class, info
 from pyspark.sql import DataFrame, SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, delta, iceberg, parquet
 from sluice_consumer.sinks.edge import SinkUnavailable
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.options import RowArguments
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 NOBODY = "http://127.0.0.1:9"  # no server listens there
 pytestmark = pytest.mark.spark
 Configured = Callable[[dict[str, str]], str]
@@ -174,7 +175,7 @@ def test_a_table_of_icebergs_that_is_gone_is_refused_in_mid_run(spark: SparkSess
         ({"partition": "day"}, "it has no column arrival_day"),
     ],
 )
-def test_rows_that_do_not_fit_a_table_of_deltas_are_refused_by_column(disk: str, batch: Batch, args: dict[str, str], words: str) -> None:
+def test_rows_that_do_not_fit_a_table_of_deltas_are_refused_by_column(disk: str, batch: Batch, args: RowArguments, words: str) -> None:
     """Nothing is added."""
     delta(batch([1]), info(1), path=disk, create=True, **JSON)
     with pytest.raises(Refused, match=rf"^pipeline\.args\.path: .*the rows do not fit the table: {words}; change pipeline\.args\.schema"):

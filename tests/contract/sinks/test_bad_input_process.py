@@ -9,11 +9,11 @@ import pytest
 from conftest_process import Consuming, Ended
 from conftest_sinks import GUEST, has_class
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
 from sluice_lab.lake.storage import Storage
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 LINES, COLUMNS = 24, 150
 pytestmark = [pytest.mark.spark, pytest.mark.lake]
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from conftest_sinks import Batch, info
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import delta
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
 
 

@@ -13,6 +13,7 @@ import pytest
 from conftest_sinks import Batch, has_class, info
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_consumer.sinks import delta
 from sluice_lab.aws import refusals
@@ -20,7 +21,6 @@ from sluice_lab.aws.proxy import Proxy, Upstream, proxy
 from sluice_lab.lake import readers
 from sluice_lab.lake.storage import Storage
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 OURS = "dev.sluice.delta.ConditionalS3LogStore"
 WAIT = 60.0  # seconds; much longer than a commit takes
 pytestmark = [pytest.mark.spark, pytest.mark.lake]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from conftest_sinks import BY_LOOKUP, Batch, has_class, info
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import delta
 from sluice_consumer.sinks.delta_table import PROVIDER, SETTINGS, DeltaTable
 from sluice_consumer.sinks.options import RowOptions
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
 
 
@@ -43,7 +43,7 @@ def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession
 
 def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, place: str, batch: Batch, lookup_down: Callable[[], None]) -> None:
     """What raises then would pass for poison, and a batch that is held would be shortened."""
-    args = {"path": place, "create": True, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
+    args: dict[str, Any] = {"path": place, "create": True, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
     delta(batch(range(4)), info(1), **args)
     lookup_down()
     delta(batch(range(4)), info(1), **args)

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from conftest_sinks import Batch, has_class, info
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_consumer.sinks import iceberg
 from sluice_lab import places
@@ -18,7 +19,6 @@ from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, ProxiedCall, Pr
 from sluice_lab.lake import catalog, readers
 from sluice_lab.lake.storage import Storage
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 IMPATIENT = {"commit.status-check.min-wait-ms": "10", "commit.status-check.max-wait-ms": "50", "commit.retry.min-wait-ms": "10"}
 LIVES = 40  # a driver is restarted until its batch is done; so many restarts mean that it never will be
 pytestmark = pytest.mark.spark

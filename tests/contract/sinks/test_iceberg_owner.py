@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from conftest_sinks import Batch, has_class, info
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import iceberg, iceberg_table, lineage
@@ -18,7 +19,6 @@ from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.lineage import Mark
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 CONSUMERS = 4
 pytestmark = pytest.mark.spark
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from conftest_sinks import BY_LOOKUP, Batch, has_class, info
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import DDL
@@ -24,7 +25,6 @@ from sluice_consumer.sinks.once import MarkMoved, add_once
 from sluice_consumer.sinks.options import RowOptions
 from sluice_consumer.spark.entrypoint import load
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
 
 
@@ -66,7 +66,7 @@ def count(spark: SparkSession, table: str) -> int:
 
 def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, table: str, batch: Batch, lookup_down: Callable[[], None]) -> None:
     """What raises then would pass for poison, and a batch that is held would be shortened."""
-    args = {"table": table, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
+    args: dict[str, Any] = {"table": table, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
     iceberg(batch(range(4)), info(1), **args)
     lookup_down()
     iceberg(batch(range(4)), info(1), **args)

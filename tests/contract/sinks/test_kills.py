@@ -19,6 +19,7 @@ from conftest_process import ConsumerProcess, Consuming
 from conftest_sinks import has_class
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_consumer.sinks import committed_files
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
@@ -27,7 +28,6 @@ from sluice_lab.lake.storage import Storage
 KILLS = int(os.environ.get("SLUICE_KILLS", "2"))
 PER_SHARD = 5
 LEASE = 3  # seconds: a killed driver leaves it to the next one
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = [pytest.mark.spark, pytest.mark.lake]
 Counting = Callable[[], list[int]]
 

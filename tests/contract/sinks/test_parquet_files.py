@@ -13,6 +13,7 @@ import pytest
 from conftest_sinks import BY_LOOKUP, Batch, info
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, manifest, parquet, stores
@@ -21,7 +22,6 @@ from sluice_lab.aws.proxy import ProxiedCall, ProxiedReply, Upstream, proxy
 from sluice_lab.lake.storage import Storage
 from sluice_lab.machine.listening import LOOPBACK
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
 
 

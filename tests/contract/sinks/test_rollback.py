@@ -12,12 +12,12 @@ from conftest_sinks import Batch, has_class, info
 from pyarrow import fs
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, delta, iceberg, parquet, rollback_reading
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 
-JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
 
 
