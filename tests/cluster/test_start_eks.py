@@ -48,7 +48,7 @@ class Reader:
 
     def bash(self, text: str) -> str:
         """Commands for this cluster."""
-        programs = tools.path(self.bench.cluster.work)
+        programs = f"{Path(tools.helm()).parent}{os.pathsep}{tools.path(self.bench.cluster.work)}"
         return run("bash", "-euc", text, cwd=self.folder, env={"KUBECONFIG": str(self.bench.cluster.kubeconfig), "PATH": programs}, seconds=480)
 
     def saves(self, name: str, document: object) -> None:

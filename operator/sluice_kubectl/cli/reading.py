@@ -197,7 +197,13 @@ def events_(at: Terminal, person: Person, name: str, output: str | None) -> None
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
 @click.option("--tail", type=click.IntRange(-1), default=200, show_default=True, help="Number of lines from the end; -1 prints all.")
 @click.option("-p", "--previous", is_flag=True, help="Print the log of the container before its last restart.")
-@click.option("--role", type=click.Choice(["driver", "executor", "migration", "redrive"]), default="driver", show_default=True)
+@click.option(
+    "--role",
+    type=click.Choice(["driver", "executor", "migration", "redrive"]),
+    default="driver",
+    show_default=True,
+    help="Whose log: of the driver, of an executor, or of the pod of a migration or a redrive.",
+)
 @click.option("--pod", metavar="NAME", help="Name of a pod of the consumer, instead of the newest pod of the role.")
 def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
     """Print the log of the driver, or of the newest executor, migration or redrive pod. A driver that stands by is printed with --pod.
