@@ -42,10 +42,19 @@ class NotRun:
 
 Place = Run | Like | NotRun
 PLUGIN = "tests/consumer/testing/test_plugin.py::test_the_documented_tests_pass_and_a_careless_pipeline_fails"
+CODE_OF_KCL = "tests/contract/kcl/test_migrate_code.py"
 EKS, PAGES = "tests/cluster/test_start_eks.py", "tests/contract/spark/test_pages.py"
 ITS_OWN = f"{PAGES}::test_a_process_of_its_own_rejects_rows_and_redrives_them"
 CLI, KUBECTL = "tests/checkpoints/cli", "tests/operator/helm/test_kubectl_of_pages.py"
 PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a block
+    "docs/how-to/decode.md": {
+        "# orders_avro.py": Run("tests/contract/kcl/test_decode.py::test_records_of_a_schema_registry_are_read_as_the_newest_schema")
+    },
+    "docs/migrate/code.md": {
+        "# orders_of_java.py": Run(f"{CODE_OF_KCL}::test_the_processor_in_java_and_its_pipeline_store_the_same_orders"),
+        "# customers_kcl.py": Run(f"{CODE_OF_KCL}::test_the_processor_of_multilang_and_its_pipeline_store_the_same_customers"),
+        "# customers.py": Run(f"{CODE_OF_KCL}::test_the_processor_of_multilang_and_its_pipeline_store_the_same_customers"),
+    },
     "docs/testing.md": {
         "# my_pipeline.py": Run(PLUGIN),
         "# test_my_pipeline.py": Run(PLUGIN),

@@ -17,7 +17,9 @@ from sluice_lab.machine import (
     postgres,
     prometheus,
     pruning,
+    pypi,
     spark_classes,
+    spark_jars,
     tools,
 )
 from sluice_lab.scenario.installing import Note
@@ -49,6 +51,9 @@ GROUPS: dict[str, tuple[Callable[[], object], ...]] = {
         tools.skopeo,
         prometheus.operator_crds,
         kcl_jars.fetched,
+        spark_jars.avro,
+        pypi.java_21,
+        pypi.kcl_library,
         catalog.jars,
         lambda: spark_lines.jars(spark_lines.default()),
     ),

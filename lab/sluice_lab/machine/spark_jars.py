@@ -13,6 +13,7 @@ from sluice_lab.steps import step
 
 POM = places.REPO / "consumer" / "image" / "jars" / "pom.xml"
 LOG_STORE = places.REPO / "consumer" / "image" / "delta" / "ConditionalS3LogStore.java"
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 LOG_STORE_CLASS = "dev.sluice.delta.ConditionalS3LogStore"
 
 
@@ -43,6 +44,17 @@ def fetched(line: str) -> list[Path]:
 
     home = parts.part(f"jars-spark-{line}", wanted, fetch)
     return [home / name for name in sorted(wanted)]
+
+
+def avro() -> Path:
+    """Spark's own functions for Avro (docs/how-to/decode.md). It is of the default line; not each of its releases is published."""
+
+    def fetch(folder: Path) -> None:
+        required("mvn", "Apache Maven (Debian: apt-get install maven)")
+        run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={AVRO}", f"-DoutputDirectory={folder}")
+
+    (found,) = parts.part("spark-avro", AVRO, fetch).glob("*.jar")
+    return found
 
 
 def log_store(line: str, classpath: Sequence[Path]) -> Path:

@@ -1,12 +1,14 @@
 // A worker of the real Kinesis Client Library. Endpoints are in KINESIS and DYNAMODB.
 //
 // java -cp <its jars> KclWorker.java STREAM APPLICATION prints each user record, a line each, until standard input ends. Its leases and polls are quick.
-// It checkpoints nothing but the ends of shards.
+// It checkpoints nothing but the ends of shards. With PROCESSOR, a class of the class path, that is the record processor. It gets the path FOLDER, and a
+// record is printed once it has returned.
 //
 // java -cp <its jars>:<this> KclWorker STREAM APPLICATION SINK HOLD [MILLISECONDS from read to read] notes what it was handed: a line of JSON a call,
 // before its checkpoint. All settings are KCL's defaults but these: names, endpoints, TRIM_HORIZON, polling (emulators have no fan-out that ends a shard),
 // no metrics (there is no CloudWatch). While the file HOLD exists a call does not return, so that a kill is in the middle of it.
 
+import java.lang.reflect.Proxy;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -43,6 +45,7 @@ import software.amazon.kinesis.lifecycle.events.ShardEndedInput;
 import software.amazon.kinesis.lifecycle.events.ShutdownRequestedInput;
 import software.amazon.kinesis.metrics.MetricsLevel;
 import software.amazon.kinesis.processor.ShardRecordProcessor;
+import software.amazon.kinesis.processor.ShardRecordProcessorFactory;
 import software.amazon.kinesis.processor.SingleStreamTracker;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 import software.amazon.kinesis.retrieval.polling.PollingConfig;
@@ -142,7 +145,7 @@ public final class KclWorker {
         SingleStreamTracker beginning =
                 new SingleStreamTracker(stream, InitialPositionInStreamExtended.newInitialPosition(InitialPositionInStream.TRIM_HORIZON));
         ConfigsBuilder configs = new ConfigsBuilder(
-                beginning, arguments[1], kinesis, tables, nobody, UUID.randomUUID().toString(), () -> new Processor(handler));
+                beginning, arguments[1], kinesis, tables, nobody, UUID.randomUUID().toString(), processors(handler));
         PollingConfig polling = new PollingConfig(stream, kinesis);
         CoordinatorConfig coordination = configs.coordinatorConfig();
         LeaseManagementConfig leases = configs.leaseManagementConfig();
@@ -166,6 +169,34 @@ public final class KclWorker {
         } else {
             untilInputEnds(scheduler);
         }
+    }
+
+    private static ShardRecordProcessorFactory processors(Handler handler) {
+        String name = System.getenv("PROCESSOR");
+        return () -> {
+            try {
+                return name == null
+                        ? new Processor(handler)
+                        : printed(Class.forName(name).getConstructor(Path.class).newInstance(Path.of(System.getenv("FOLDER"))));
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        };
+    }
+
+    private static ShardRecordProcessor printed(Object processor) {
+        Class<?>[] kinds = {ShardRecordProcessor.class};
+        return (ShardRecordProcessor) Proxy.newProxyInstance(processor.getClass().getClassLoader(), kinds, (self, method, arguments) -> {
+            String lines = "";
+            if (arguments != null && arguments[0] instanceof ProcessRecordsInput input) {
+                lines = input.records().stream()
+                        .map(record -> StandardCharsets.UTF_8.decode(record.data().duplicate()) + "\n")
+                        .collect(Collectors.joining());
+            }
+            Object result = method.invoke(processor, arguments);
+            System.out.print(lines);
+            return result;
+        });
     }
 
     private static Sink sink(Path out, Path hold) throws Exception {

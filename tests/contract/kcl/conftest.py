@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from sluice_lab.machine import kcl_jars
+
+sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
 
 @pytest.fixture(scope="session")

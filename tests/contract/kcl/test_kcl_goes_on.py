@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from click.testing import CliRunner
+from kcl_worker import REGION, kcl
 
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -25,9 +22,6 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import supervisor, wiring
 
-HERE = Path(__file__).parent
-REGION = "us-east-1"
-SECONDS = 120.0  # KCL elects a leader and assigns leases before its first record
 MAGIC = bytes.fromhex("f3899ac2")  # KPL, aggregation-format.md
 pytestmark = pytest.mark.usefixtures("credentials")
 
@@ -79,37 +73,6 @@ def aggregate(key: str, *payloads: bytes) -> bytes:
 
     body = field(1, key.encode()) + b"".join(field(3, b"\x08\x00" + field(3, payload)) for payload in payloads)
     return MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
-
-
-@contextmanager
-def kcl(jars: Path, stream: str, application: str, endpoints: Mapping[str, str], log: Path) -> Iterator[Callable[[set[str]], list[str]]]:
-    """The real KCL; gives a function that waits for some lines and returns all that came so far."""
-    command = ["java", "-cp", f"{jars}/*", str(HERE / "KclWorker.java"), stream, application]
-    lines: list[str] = []
-    came = threading.Condition()
-
-    def collect(program: subprocess.Popen[str]) -> None:
-        assert program.stdout is not None
-        for line in program.stdout:
-            with came:
-                lines.append(line.strip())
-                came.notify_all()
-
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with log.open("w") as errors, subprocess.Popen(command, env={**os.environ, **endpoints}, stderr=errors, **pipes) as program:
-        reader = threading.Thread(target=collect, args=(program,))
-        reader.start()
-
-        def until(wanted: set[str]) -> list[str]:
-            with came:
-                assert came.wait_for(lambda: wanted <= set(lines), SECONDS), f"{wanted - set(lines)} never came; {log.read_text()[-2000:]}"
-                return list(lines)
-
-        try:
-            yield until
-        finally:
-            program.kill()
-            reader.join()
 
 
 def dealt_with(orders: Orders, config: Config) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -71,6 +72,7 @@ def test_the_wheel_has_the_product_and_no_more(built: wheels.Packages) -> None:
     generating = {name for name in tracked if name.startswith("sluice_operator/generate/")}
     assert generating
     assert names == tracked - generating
+    assert {"sluice_consumer/py.typed", "sluice_checkpoints/py.typed"} <= names
 
 
 def test_the_distribution_is_not_called_as_the_package_of_somebody_else(built: wheels.Packages) -> None:
@@ -89,10 +91,10 @@ def environment(built: wheels.Packages, tmp_path_factory: pytest.TempPathFactory
     return folder / "bin"
 
 
-def said(*command: str, found: str = "") -> subprocess.CompletedProcess[str]:
+def said(*command: str, found: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What a program says, which finds these packages beside its own."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | ({"PYTHONPATH": found} if found else {})
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=cwd)
 
 
 def test_sluice_without_an_extra_says_what_to_install(environment: Path) -> None:
@@ -114,6 +116,18 @@ def test_sluice_has_the_commands_of_both_programs(environment: Path) -> None:
 def test_sluice_says_its_version(environment: Path) -> None:
     """That of the wheel."""
     assert said(str(environment / "sluice"), "--version", found=sysconfig.get_path("purelib")).stdout == f"{VERSION}\n"
+
+
+def test_sluice_finds_a_module_in_the_folder_where_it_is_run(environment: Path, tmp_path: Path) -> None:
+    """Without PYTHONPATH, as `python -m` does. The services of this configuration do not answer."""
+    (tmp_path / "orders.py").write_text("def process(batch, info): ...\n")
+    stream = {"name": "orders", "region": "eu-west-1", "kinesisEndpoint": "http://127.0.0.1:1", "dynamodbEndpoint": "http://127.0.0.1:1"}
+    config = {"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "orders:process"}}
+    (tmp_path / "consumer.json").write_text(json.dumps(config))
+    command = ("run", "--config", "consumer.json", "--check", "--json", "--check-seconds", "60")
+    answer = said(str(environment / "sluice"), *command, found=sysconfig.get_path("purelib"), cwd=tmp_path)
+    found = {one["check"]: (one["outcome"], one["message"]) for one in json.loads(answer.stdout)["checks"]}
+    assert found["entrypoint"] == ("ok", "orders:process can be imported"), answer.stderr
 
 
 @pytest.mark.built
