@@ -85,8 +85,8 @@ class DevSession:
         sys.dont_write_bytecode = True  # Python takes a file that was saved twice in a second for unchanged otherwise
         find_in_working_folder()
         entrypoint_check.check(self._config.pipeline.entrypoint)
-        java.check(os.environ)
         self._set_environment()
+        java.check(os.environ)
         settings = self._settings()
         for note in self._options.notes:
             self._say(note)
