@@ -76,9 +76,8 @@ def test_a_region_that_no_partition_has_is_named_before_its_hosts_are_waited_for
     facts: StartFacts, region: str, endpoints: dict[str, str], outcome: CheckOutcome
 ) -> None:
     """A warning: AWS may have opened it since. An emulator may have any."""
-    written = json.loads(facts.path.read_text()) if facts.path.exists() else {}
     stream = {"name": "orders", "region": region, **endpoints}
-    facts.path.write_text(json.dumps(written | {"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "a:b"}}))
+    facts.path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "a:b"}}))
     found = settings.config(facts)
     assert (found.outcome, "did you mean eu-west-1?" in found.said) == (outcome, outcome is CheckOutcome.WARNING)
 
