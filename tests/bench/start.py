@@ -22,18 +22,23 @@ from start_timeline import Timeline
 from sluice_lab import spark_lines
 
 SHARDS, RECORDS, SIZE = 4, 25_000, 1000
+EMBEDDED, DEFAULT_COMPILER = "sluice, in a session at Spark's defaults", "awslabs connector, Java's compiler as by default"
+WHOLE = ("-m", "sluice_consumer", "--master", "local[2]", "--config")
 
 Figures = dict[str, float]
 
 
 def rounds(dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figures]]:
     """Each contestant once a round."""
-    found: dict[str, list[Figures]] = {name: [] for name in (catch_up.SLUICE, *([catch_up.CONNECTOR] if jar else []))}
+    peers = (catch_up.CONNECTOR, DEFAULT_COMPILER) if jar else ()
+    found: dict[str, list[Figures]] = {name: [] for name in (catch_up.SLUICE, EMBEDDED, *peers)}
     with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
         for _ in range(count):
-            found[catch_up.SLUICE].append(consumer(endpoint, dynamodb))
+            found[catch_up.SLUICE].append(consumer(endpoint, dynamodb, WHOLE))
+            found[EMBEDDED].append(consumer(endpoint, dynamodb, (str(HERE / "embedded_run.py"),)))
             if jar is not None:
-                found[catch_up.CONNECTOR].append(connector(endpoint, jar))
+                found[catch_up.CONNECTOR].append(connector(endpoint, jar, late_compiler=True))
+                found[DEFAULT_COMPILER].append(connector(endpoint, jar, late_compiler=False))
     return found
 
 
@@ -41,24 +46,23 @@ def timeline(dynamodb: str) -> list[tuple[str, float, float | None]]:
     """One more start, looked at all the time, which costs some."""
     with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
         found: list[Timeline] = []
-        consumer(endpoint, dynamodb, found)
+        consumer(endpoint, dynamodb, WHOLE, found)
     return list(found[0].rows())
 
 
-def consumer(endpoint: str, dynamodb: str, watched: list[Timeline] | None = None) -> Figures:
-    """The whole consumer, until it says that its first batch is committed."""
+def consumer(endpoint: str, dynamodb: str, command: tuple[str, ...], watched: list[Timeline] | None = None) -> Figures:
+    """A consumer, until it says that its first batch is committed. `command`: without the file of its configuration, which comes last."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     plan = Plan(endpoint, dynamodb, "nothing_more", batch, 1)
     with tempfile.TemporaryDirectory() as work:
         file = Path(work, "config.json")
         file.write_text(json.dumps(plan.configuration()))
-        command = ["-m", "sluice_consumer", "--config", str(file), "--master", "local[2]"]
-        return timed(command, lambda line: LINE.search(line) is not None, UNPACED, watched)
+        return timed([*command, str(file)], lambda line: LINE.search(line) is not None, UNPACED, watched)
 
 
-def connector(endpoint: str, jar: Path) -> Figures:
+def connector(endpoint: str, jar: Path, *, late_compiler: bool) -> Figures:
     """The connector, until Spark says that its first batch is done."""
-    asked: dict[str, Any] = {"jar": str(jar), "kinesis": endpoint, "records": RECORDS, "batches": 1, "late_compiler": True}
+    asked: dict[str, Any] = {"jar": str(jar), "kinesis": endpoint, "records": RECORDS, "batches": 1, "late_compiler": late_compiler}
     return timed([str(HERE / "peer_connector.py"), json.dumps(asked)], lambda line: line.startswith("MARK "))
 
 

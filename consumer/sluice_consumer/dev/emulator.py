@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.process import child_process
@@ -22,11 +23,11 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "dev", "AWS_
 
 
 @contextlib.contextmanager
-def emulators(account: str | None = None) -> Iterator[str]:
-    """Starts them, and yields their address. All streams and tables are in this account, or in moto's own.
+def emulators(account: str | None = None) -> Iterator[Callable[[], str]]:
+    """Starts them, and yields what waits for them and gives their address. All streams and tables are in this account, or in moto's own.
 
     Raises:
-        Refused: moto is not installed, or it does not start.
+        Refused: moto is not installed; of what waits, it does not start.
     """
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask_cors") is None:
         raise Refused('dev: moto\'s server is not installed; install Sluice with its extras consumer and local (docs/testing.md, "Dev")')
@@ -35,8 +36,7 @@ def emulators(account: str | None = None) -> Iterator[str]:
     command = [sys.executable, "-m", "sluice_consumer.dev.emulator", str(port)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as server:
         try:
-            _wait(server, port)
-            yield f"http://127.0.0.1:{port}"
+            yield functools.partial(_address, server, port)
         finally:
             server.kill()
 
@@ -47,11 +47,11 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _wait(server: subprocess.Popen[bytes], port: int) -> None:
+def _address(server: subprocess.Popen[bytes], port: int) -> str:
     end = time.monotonic() + START_SECONDS
     while server.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
+            return f"http://127.0.0.1:{port}"
         time.sleep(POLL_SECONDS)
     raise Refused(f"dev: moto's server does not start; run it by hand to see why: {sys.executable} -m moto.server -H 127.0.0.1 -p {port}")
 

@@ -16,10 +16,12 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer.dev import manifest
 from sluice_consumer.dev.emulator import REGION
 from sluice_consumer.dev.session import DevOptions, DevSession
+from sluice_consumer.spark.conf import NO_BOUNDS_CHECKS
 
 TABLE = "dev-sluice"
 LEASE_SECONDS = 10.0  # a task of a run that failed may work for so long
 INTERVAL_SECONDS = 1.0
+FIRST_COMPILER = {"spark.driver.defaultJavaOptions": f"{NO_BOUNDS_CHECKS} -XX:TieredStopAtLevel=1"}  # what a JVM runs for minutes needs no other
 STOPPED = "Stopped. The emulators and Spark were shut down and their data discarded."
 
 
@@ -90,7 +92,7 @@ def options(given: CommandLine, scratch: Path) -> DevOptions:
         "leaseDurationSeconds": LEASE_SECONDS,
         "pipeline": {**pipeline, "args": {**_object(pipeline, "args", "spec.pipeline."), **arguments(given.args)}},
         "batch": _object(asked.config, "batch") | ({} if given.interval is None else {"intervalSeconds": given.interval}),
-        "sparkConf": _object(asked.config, "sparkConf") | conf,
+        "sparkConf": FIRST_COMPILER | _object(asked.config, "sparkConf") | conf,
     }
     return DevOptions(config, given.file, given.shards, asked.environment, asked.notes)
 

@@ -93,9 +93,10 @@ class DevSession:
         self._listen()
         self._say("starting Kinesis, DynamoDB and Spark on this machine")
         try:
-            with emulators(self._account()) as endpoint, session_with(settings) as spark:
+            with emulators(self._account()) as started, session_with(settings) as spark:
                 self._listen()  # Spark has taken Ctrl-C for itself
                 if not self._over.is_set():
+                    endpoint = started()
                     self._feed(endpoint)
                     self._loop(spark, endpoint)
         finally:

@@ -50,7 +50,7 @@ def test_dev_runs_what_the_manifest_deploys(tmp_path: Path) -> None:
     assert config["stream"] == {"name": "orders", "region": "eu-west-1"}
     assert config["pipeline"] == {"entrypoint": "orders.pipeline:process", "args": {"path": "s3a://lake/orders", "since": "2026-11-24T00:00:00Z"}}
     assert config["batch"] == {"intervalSeconds": 60, "maxRecordsPerShard": 500}
-    assert config["sparkConf"] == {"spark.sql.shuffle.partitions": "8", "spark.sql.catalog.lake.type": "glue"}
+    assert config["sparkConf"] == program.FIRST_COMPILER | {"spark.sql.shuffle.partitions": "8", "spark.sql.catalog.lake.type": "glue"}
     assert config["onError"]["attempts"] == 2
 
 
@@ -76,7 +76,7 @@ def test_options_of_the_command_line_win(tmp_path: Path) -> None:
     """One by one: the others stay those of the manifest."""
     config = given(tmp_path, args=("path=/tmp/orders",), conf=("spark.sql.catalog.lake.type=hadoop",), interval=0.5).config
     assert config["pipeline"]["args"] == {"path": "/tmp/orders", "since": "2026-11-24T00:00:00Z"}  # noqa: S108 - no file
-    assert config["sparkConf"] == {"spark.sql.shuffle.partitions": "8", "spark.sql.catalog.lake.type": "hadoop"}
+    assert config["sparkConf"] == program.FIRST_COMPILER | {"spark.sql.shuffle.partitions": "8", "spark.sql.catalog.lake.type": "hadoop"}
     assert config["batch"] == {"intervalSeconds": 0.5, "maxRecordsPerShard": 500}
 
 

@@ -14,7 +14,8 @@ ARN = f"arn:aws:kinesis:eu-west-1:{ACCOUNT}:stream/orders"
 
 def test_a_stream_of_dev_has_the_arn_that_the_manifest_names() -> None:
     """So positions and rows are as they will be; without a role, for no policy is known there."""
-    with emulators(ACCOUNT) as endpoint:
+    with emulators(ACCOUNT) as started:
+        endpoint = started()
         client = boto3.client("kinesis", endpoint_url=endpoint, region_name="eu-west-1")
         client.create_stream(StreamName="orders", ShardCount=1)
         identity = BotoStreamCatalog(StreamAddress("orders", "eu-west-1", endpoint, arn=ARN)).describe()
