@@ -198,6 +198,11 @@ class PipelineConfig:
     entrypoint: str
     args: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is one of Sluice's sinks."""
+        return self.entrypoint.startswith("sluice_consumer.")
+
 
 @dataclass(frozen=True)
 class BatchConfig:

@@ -142,7 +142,7 @@ def test_an_alert_asks_for_a_person_and_ends_when_the_person_has_acted(seen: See
     """The table's row is corrected, and the migration tried again."""
     name, subject = f"SluiceConsumerStalled/{PAYMENTS}", seen.world.subject(PAYMENTS)
     alert = seen.world.bench.until(name, lambda: seen.scraper.alerts().get(name))
-    assert (alert["severity"], alert["summary"]) == ("critical", f"KinesisConsumer {NAMESPACE}/{PAYMENTS} needs attention.")
+    assert (alert["severity"], alert["summary"]) == ("critical", f"KinesisConsumer {NAMESPACE}/{PAYMENTS} is stalled.")
     assert "YESTERDAY" in subject.condition("Stalled")["message"]
     (row, *_) = seen.world.leases()
     seen.world.bench.aws.dynamodb.put_item(TableName=SOURCE, Item=row)

@@ -13,7 +13,6 @@ from sluice_consumer.kinesis import codec
 from sluice_consumer.process import configmap_code, entrypoint_check
 from sluice_consumer.spark.entrypoint import ENTRYPOINT
 
-OURS = "sluice_consumer."
 FUNCTIONS = ("function", "transform")  # arguments of built-in sinks
 
 
@@ -42,7 +41,7 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
     named = _functions(facts.given.pipeline)
     for field, name in named.items():
         entrypoint_check.check(name, field)
-    users = {field: name for field, name in named.items() if not name.startswith(OURS)}
+    users = {field: name for field, name in named.items() if not PipelineConfig(name).is_built_in}
     new = {field: name for field, name in users.items() if name not in facts.imported}
     found = {name: importing.imported(name, facts.seconds / len(new), field) for field, name in new.items()}
     facts.imported.update(name for name, finding in found.items() if finding.outcome is CheckOutcome.OK)
@@ -53,7 +52,7 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
 
 def _functions(pipeline: PipelineConfig) -> dict[str, str]:
     """By field: the entrypoint, and what a built-in sink is to call."""
-    if not (pipeline.args and pipeline.entrypoint.startswith(OURS)):
+    if not (pipeline.args and pipeline.is_built_in):
         return {ENTRYPOINT: pipeline.entrypoint}
     from sluice_consumer.sinks.options import FUNCTION  # noqa: PLC0415 - PySpark comes with it
 

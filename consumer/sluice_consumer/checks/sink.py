@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from sluice_consumer.sinks.class_path import ClassPath
     from sluice_consumer.sinks.needs import Need
 
-OURS = "sluice_consumer."
 NOTHING = CheckFinding(CheckOutcome.OK, "this sink needs no jar")
 
 
@@ -23,7 +22,7 @@ def check_sink(facts: StartFacts) -> CheckFinding:
         Refused: an option is wrong; or a class is missing that a built-in sink, or a folder of dead letters, needs.
     """
     pipeline = facts.given.pipeline
-    if not (pipeline.args or pipeline.entrypoint.startswith(OURS) or facts.given.on_error):
+    if not (pipeline.args or pipeline.is_built_in or facts.given.on_error):
         return NOTHING
     from sluice_consumer.sinks import class_path, needs  # noqa: PLC0415 - PySpark, which a start without a sink of ours need not wait for
 

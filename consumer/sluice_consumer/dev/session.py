@@ -72,7 +72,7 @@ class DevSession:
         """Raises Refused: the configuration is none of a driver."""
         self._options, self._console = options, console
         self._config = configs.parse(json.dumps(options.config))
-        self._built_in = self._config.pipeline.entrypoint.startswith(f"{OURS}.")
+        self._built_in = self._config.pipeline.is_built_in
         self._over, self._drain, self._changed = threading.Event(), threading.Event(), threading.Event()
 
     def run(self) -> None:
