@@ -113,6 +113,17 @@ def open_batch(patch: Patch) -> None:
 
 
 @mutant(
+    "letters of a batch that is given up are forgotten",
+    "Positions are moved: dead letters of records that were excluded in it become final",
+    stories="a_reset_of_a_batch_without_its_record",
+)
+def letters_forgotten(patch: Patch) -> None:
+    """The record was passed over, and nobody hears of it."""
+    real = reset_writes.name
+    patch.setattr(reset_writes, "name", lambda store, epoch, seen, reset, _letters: real(store, epoch, seen, reset, seen.letters))
+
+
+@mutant(
     "a child keeps its position when its parent is read again",
     "Positions are moved: all generations",
     stories="a_reset_to_the_oldest_record a_reset_over_a_merge a_reset_to_a_time_between_two_splits",

@@ -6,6 +6,7 @@ from typing import Any
 
 from simulation.epochs import SimulatedEpoch
 from simulation.habits import READ, Habits
+from simulation.stories_poison import poisoned
 from simulation.story import begin, inherit, reach, story, with_records
 from simulation.world import World
 
@@ -205,6 +206,50 @@ def a_reset_with_an_open_batch() -> World:
     reach(world, epoch, "commit")
     world.crash(epoch)
     world.advance(40)
+    resets(world)
+    resets(world, name="two", give_up=True)
+    return world
+
+
+def died(world: World, *calls: str) -> World:
+    """A driver made one such call after the other, and died before the last."""
+    epoch = begin(world)
+    for call in calls[:-1]:
+        world.step(*reach(world, epoch, call))
+    reach(world, epoch, calls[-1])
+    world.crash(epoch)
+    world.advance(40)
+    return world
+
+
+@story
+def a_reset_before_a_letter_is_published() -> World:
+    """A driver died after the commit: the record is in no batch, and stands behind the new position. Its letter becomes final."""
+    world = died(poisoned(), "publish")
+    resets(world, to="latest")
+    return world
+
+
+@story
+def a_reset_of_a_batch_without_its_record() -> World:
+    """A record was excluded in it, and is passed over: its letter becomes final with the batch that is given up."""
+    world = died(poisoned(), "exclude", "commit")
+    resets(world, to="latest", give_up=True)
+    return world
+
+
+@story
+def a_reset_to_the_record_that_was_excluded() -> World:
+    """It comes again, and is excluded again: the letter of both is one."""
+    world = died(poisoned(), "exclude", "commit")
+    resets(world, give_up=True)
+    return world
+
+
+@story
+def a_reset_in_a_search_for_a_record() -> World:
+    """A batch is shortened by half when its driver dies. It is refused, then given up: whoever comes next searches anew."""
+    world = died(poisoned(shards=4), "shorten", "shorten")
     resets(world)
     resets(world, name="two", give_up=True)
     return world
