@@ -187,6 +187,9 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
             "names and times are the test's own",
             "tests/checkpoints/positions/test_reset_command.py::test_without_an_id_one_is_made_that_begins_with_the_date",
         ),
+        "sluice show --table": Like(
+            "names are the test's own", "tests/checkpoints/positions/test_positions_file.py::test_the_command_moves_to_the_positions_of_a_file"
+        ),
     },
     "examples/README.md": {
         "make venv": Like(
