@@ -72,6 +72,7 @@ NOT_DONE = (
 FAILED = RestartStatus(count=1, next_at=seconds(10))
 LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
 NOTHING = Observed()
+BOTH = wanted(migrateFrom={"table": "orders-kcl"}, position={"id": "one", "to": {"latest": True}})
 ALONE = wanted(replicas=1, executor={"inDriver": True})
 FRESH = Status(observed_generation=1)
 UNTIL = wanted(until={"tip": True})
@@ -282,6 +283,13 @@ row(
     "migrate",
     "the migration comes before the first driver",
     view(spec=MIGRATING, status=FRESH, observed=NOTHING),
+    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-1 copies the source's positions"),
+    CreateJob(),
+)
+row(
+    "migrate",
+    "the migration comes before the positions are moved",
+    view(spec=BOTH, status=FRESH, observed=NOTHING),
     (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-1 copies the source's positions"),
     CreateJob(),
 )

@@ -95,6 +95,21 @@ def test_a_refused_move_lets_the_driver_read_on_and_says_why() -> None:
     operating.teardown()
 
 
+def test_a_move_waits_for_a_driver_that_will_not_go_and_says_so() -> None:
+    """Its node is lost, and nobody knows whether it reads on: no Job and no driver is made beside it, until the node is taken out of the cluster."""
+    operating = begun()
+    world = operating.world
+    operating.lose_node(node=world.drivers()[0]["spec"]["nodeName"], how="dead", seconds=1)
+    operating.moves("one", "trimHorizon", 300)
+    assert (world.condition("Stalled")["reason"], moved(operating), world.pods("migration")) == ("DriverOverdue", [], [])
+    operating.mover("refused")  # its batch is open
+    operating.end_of_outage(how="remove", seconds=120)
+    assert "batch 42 is open" in world.condition("PositionRefused")["message"]
+    operating.wait(120)
+    assert (world.status["phase"], moved(operating)) == ("Running", [])
+    operating.teardown()
+
+
 def test_a_move_that_fails_is_tried_three_times_and_then_the_driver_starts() -> None:
     """It does not stop the consumer for ever."""
     operating = begun()
