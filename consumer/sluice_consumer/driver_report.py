@@ -26,12 +26,12 @@ class ReportPhase(StrEnum):
 class WarningReason(StrEnum):
     """What a warning is about. Each is a condition of the resource, but `BATCH_SLOW`: that is said in the log and counted, and not reported.
 
-    The report leaves `RETENTION_NEAR`, `ISOLATING` and `OUTAGE_LASTS` out again when their cause ends.
+    The report leaves all but the first two out again when their cause ends.
     """
 
     DATA_LOSS_SUSPECTED = "DataLossSuspected"
-    SOURCE_MOVED = "SourceMoved"
     POISON_EXCLUDED = "PoisonExcluded"
+    SOURCE_MOVED = "SourceMoved"
     RETENTION_NEAR = "RetentionNear"
     ISOLATING = "Isolating"
     OUTAGE_LASTS = "OutageLasts"

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 IMAGE, NOWHERE, MEMORY, HUGE, CRASH = "no-image", "no-module", "no-memory", "no-room", "no-peace"
 MISSING = "registry.invalid/orders:1"
-BAD_OPTION = {"name": "JAVA_TOOL_OPTIONS", "value": "-Xss4g"}  # no JVM starts with that
+BAD_OPTION = {"name": "SPARK_SUBMIT_OPTS", "value": "-Xss4g"}  # Java starts with that, and no JVM of Spark
 LIMIT = 30.0  # seconds until a missing image is named
 FIRST_PAUSE, SLACK = 3, 8  # seconds
 

@@ -15,6 +15,8 @@ from sluice_checkpoints.letters.redrives import RedriveLog
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import Item
 
+LONGEST = 200  # of an error's words above its dead letters; `show` has them all
+
 
 def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     """Prints one line per dead letter, by what failed: an error, and below it the dead letters that have it.
@@ -33,7 +35,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         cells = (name, f"arrived {arrived}", f"batch {letter.batch}", f"failed {counted(letter.attempts, 'time')}")
         state = "pending" if name in waiting else _told(logs, letter)
-        by_cause.setdefault(letter.cause, []).append("  ".join((*cells, state) if state else cells))
+        by_cause.setdefault(letter.cause[:LONGEST], []).append("  ".join((*cells, state) if state else cells))
     for cause, lines in by_cause.items():
         output.out.print(f"[bold]{len(lines)} x {escape(_line(cause))}[/]", highlight=False, soft_wrap=True)
         for line in lines:

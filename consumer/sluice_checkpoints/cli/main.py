@@ -275,7 +275,7 @@ def dead_letters() -> None:
 @click.option("--consumer", metavar="ID", help="Consumer id whose dead letters are listed.  [default: all]")
 @_letters
 def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
-    """List dead letters, one per line."""
+    """List dead letters, by their error."""
     output = report.Output(as_json=as_json)
     sys.exit(guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False, to_be_read=True))
 

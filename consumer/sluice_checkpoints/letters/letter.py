@@ -83,9 +83,10 @@ class DeadLetter:
 
     @property
     def cause(self) -> str:
-        """Its exception in a line, class and words: what follows the frames of the last traceback, before any stack of Java's."""
-        lines = self.error.rpartition(TRACEBACK)[2].splitlines()
-        return MODULE.sub("", next((line for line in lines if line.strip() and not line[0].isspace()), ""))
+        """Its exception in a line: what follows the frames of the last traceback, before any stack of Java's. Without a traceback its first line."""
+        _, trace, said = self.error.rpartition(TRACEBACK)
+        lines = [line for line in said.splitlines() if line.strip()] or ["no words"]
+        return MODULE.sub("", next((line for line in lines if not line[0].isspace()), lines[-1])) if trace else lines[0]
 
     def document(self) -> dict[str, Any]:
         """What is in it, by the names of docs/dead-letters.md."""

@@ -25,7 +25,6 @@ from rich.markup import escape
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer import config as configs
 from sluice_consumer import embedded
-from sluice_consumer.checks import java
 from sluice_consumer.config import Config
 from sluice_consumer.dev import jars
 from sluice_consumer.dev.emulator import CREDENTIALS, emulators
@@ -37,7 +36,7 @@ from sluice_consumer.process.ending import java_words
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
-from sluice_consumer.spark import features, spark_logs
+from sluice_consumer.spark import features, java, spark_logs
 from sluice_consumer.spark.entrypoint import find_in_working_folder, load
 from sluice_consumer.spark.local_session import session_with
 

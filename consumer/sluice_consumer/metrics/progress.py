@@ -30,7 +30,7 @@ class BatchProgress:
     Attributes:
         behind: milliseconds behind the tip: before the first batch, as `Session` has found it in the rows; then at the last commit. None: unknown.
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
-        lasting: the one that an outage lasts, likewise.
+        lasting: the one that an outage lasts, likewise. source: the one that the consumer which was replaced still works, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
         versions: those of the table, as this epoch began; none in a table that names none.
         load: how busy this epoch is.
@@ -49,6 +49,7 @@ class BatchProgress:
         self.near: DriverWarning | None = None
         self.isolating: DriverWarning | None = None
         self.lasting: DriverWarning | None = None
+        self.source: DriverWarning | None = None
         self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
@@ -73,7 +74,7 @@ class BatchProgress:
     @property
     def warnings(self) -> tuple[DriverWarning, ...]:
         """The last ones, and those whose cause continues."""
-        return *self._warnings, *filter(None, (self.near, self.isolating, self.lasting))
+        return *self._warnings, *filter(None, (self.source, self.near, self.isolating, self.lasting))
 
     def onto(self, report: DriverReport) -> DriverReport:
         """The report with the fields that follow from rows and batches."""

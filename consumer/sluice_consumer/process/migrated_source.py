@@ -1,4 +1,4 @@
-"""Warns if the migrated table still changes: then the old consumer still works, and both process the same records (docs/migration.md).
+"""Warns while the consumer that was replaced still works: then both process the same records (docs/migration.md).
 
 The driver looks minutes after it started, and then hourly: a Deployment comes back whenever its git repository says so. It only warns: nothing it
 could do would be right.
@@ -6,45 +6,52 @@ could do would be right.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.reader import StoredPosition
 from sluice_checkpoints.formats.snapshot import SourceTables
 from sluice_checkpoints.migrate.store import MigrationClaim
-from sluice_consumer.driver_report import DriverWarning, WarningReason
+from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.logs import log
 
-SECONDS = 180.0  # KCL's slowest writer, the worker metrics, writes every 30 s
+SECONDS = 180.0  # before the first two looks
 AGAIN_SECONDS = 3600.0
+Positions = Mapping[str, StoredPosition]
 
 
-def watch(ended: Callable[[float], bool], look: Callable[[], DriverWarning | None]) -> DriverWarning | None:
-    """Looks until there is a warning, which it returns, or the driver ends.
+def watch(ended: Callable[[float], bool], look: Callable[[], Positions], tell: Callable[[int], None]) -> None:
+    """Looks until the driver ends.
 
     Args:
         ended: waits for so many seconds; True: the driver ends.
-        look: looks once. What it raises is logged: only a warning hangs on it.
+        look: positions by shard. What it raises is logged, once for as long as it is the same: only a warning hangs on it.
+        tell: called with the number of positions that have moved since the look before.
     """
-    pause = SECONDS
+    seen: Positions | None = None
+    pause, said = SECONDS, ""
     while not ended(pause):
-        pause = AGAIN_SECONDS
         try:
-            if warning := look():
-                return warning
-        except Exception:  # noqa: BLE001 - whatever it is
-            log.exception("the source of the migration could not be compared")
-    return None
+            found = look()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            pause = AGAIN_SECONDS if isinstance(error, Refused) else SECONDS
+            if said != str(error):
+                said = str(error)
+                log.warning("whether the consumer that was replaced still works is not known: %s", said)
+            continue
+        if seen is not None:
+            tell(sum(found.get(shard) != seen.get(shard) for shard in found.keys() | seen.keys()))
+        pause = SECONDS if seen is None else AGAIN_SECONDS
+        seen = found
 
 
-def moved(tables: SourceTables, claim: MigrationClaim) -> DriverWarning | None:
-    """A warning if the source is no longer as it was migrated; None if it is, or is gone, as it may be later. What was ignored may move."""
-    row = claim.row
-    try:
-        found, snapshot = take_snapshot(tables, row.source, row.format)
-    except Refused:
-        return None
-    if snapshot.without(claim.chosen("ignore-attribute"), claim.chosen("ignore-row")).digest == row.source_digest:
-        return None
-    text = f"table {row.source} ({found.name}) was written after its migration; is the consumer it belongs to still running?"
-    return DriverWarning(WarningReason.SOURCE_MOVED, text)
+def positions(tables: SourceTables, claim: MigrationClaim, stream: StreamIdentity) -> Positions:
+    """What the source stores of this stream's shards. What the migration ignored is left out, and so are other streams, which may still be read.
+
+    Raises:
+        Refused: the table is gone or in another format, or it may not be read.
+    """
+    found, snapshot = take_snapshot(tables, claim.row.source, claim.row.format)
+    left = snapshot.without(claim.chosen("ignore-attribute"), claim.chosen("ignore-row"))
+    return {shard.id: shard.stored for shard in found.read(left, stream).shards}

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused
 from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -337,12 +338,18 @@ class Session:
         logs.warn(str(warning))
 
     def _watch_source(self) -> None:
-        def look() -> DriverWarning | None:
-            claim = MigrationStore(self.consumer.store.table).claim()
-            return migrated_source.moved(wiring.sources(self._config), claim) if claim else None
+        def look() -> migrated_source.Positions:
+            claim, stream = MigrationStore(self.consumer.store.table).claim(), self.consumer.identity
+            return migrated_source.positions(wiring.sources(self._config), claim, stream) if claim and stream else {}
 
-        if warning := migrated_source.watch(self._drain.wait, look):
-            self._keep(warning)
+        migrated_source.watch(self._drain.wait, look, self._source_moved)
+
+    def _source_moved(self, moved: int) -> None:
+        assert self._config.migrate_from is not None  # noqa: S101 - it is watched
+        text = f"the consumer of table {self._config.migrate_from.table} still works: {counted(moved, 'position')} moved there between two looks"
+        self._progress.source = DriverWarning(WarningReason.SOURCE_MOVED, text) if moved else None
+        if self._progress.source:
+            self._say(self._progress.source)
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:

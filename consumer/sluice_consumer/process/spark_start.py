@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.process import configmap_code, pod
-from sluice_consumer.spark import conf, spark_home, spark_logs
+from sluice_consumer.spark import conf, java, spark_home, spark_logs
 
 SINKS = "sluice_consumer.sinks"
 
@@ -44,7 +44,12 @@ def session(config: Config, master: str | None) -> SparkSession:
 
 
 def session_of(asked: Mapping[str, str]) -> SparkSession:
-    """Starts Spark in one step, with these settings."""
+    """Starts Spark in one step, with these settings.
+
+    Raises:
+        Refused: there is no Java for it.
+    """
+    java.check(os.environ)
     _prepare()
     return _session(asked)
 

@@ -37,7 +37,7 @@ _S3 = click.option("--s3-endpoint", metavar="URL", help="Address of S3, if it is
 @_DYNAMODB
 @_S3
 def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoints: str | None) -> None:
-    """List the dead letters of consumer NAME, one per line. With --path, list a folder without a cluster."""
+    """List the dead letters of consumer NAME, by their error. With --path, list a folder without a cluster."""
     body = person.consumer(name)
     place = _place(person, body, "list")
     table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or dynamodb_endpoint(body))

@@ -14,8 +14,8 @@ from sluice_operator.names import GROUP, LETTER_PLACES, default_table, region_of
 Json = dict[str, Any]
 AT_REST = {"Draining": "False", "Migrated": "True", "Ready": "True", "SpecValid": "True", "DriverHealthy": "True", "StandbyReady": "True"}
 """Conditions that have nothing to say in this status. Any other condition speaks when it is True."""
-URGENT = {"DataLossSuspected", "RetentionNear", "SourceMoved"}
-"""Conditions of a consumer that may be Ready, for which docs/runbooks.md calls somebody."""
+URGENT = {"RetentionNear", "SourceMoved"}
+"""Conditions of a consumer that may be Ready, for which docs/runbooks.md calls somebody, and which end when their cause ends."""
 
 
 @dataclass(frozen=True, slots=True)

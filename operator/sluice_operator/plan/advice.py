@@ -157,7 +157,7 @@ FAILURES: dict[str, Advice] = {
         "Run `kubectl sluice shards NAME`, and check which records are missing from your sink at the position or time named above",
     ),
     "SourceMoved": Advice(
-        "continues, and keeps the condition",
+        "continues; the condition disappears when no position has moved there for an hour",
         "Stop the old consumer, which reads the same records. Run `kubectl sluice migrate --plan consumer.yaml` to see which rows change",
     ),
     "PoisonExcluded": Advice("continues, and keeps the condition", "Run `kubectl sluice dead-letters list NAME`: these records are in no batch"),

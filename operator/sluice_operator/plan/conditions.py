@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FAILING, ROLLED_BACK, OUT_OF_POOL = "ReconcileFailed", "RolledBack", "OutOfPool"
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
-WARNINGS = ("DataLossSuspected", "SourceMoved", "PoisonExcluded")
-PASSING = ("RetentionNear", "Isolating", "OutageLasts")  # warnings that end when their cause ends
+WARNINGS = ("DataLossSuspected", "PoisonExcluded")
+PASSING = ("SourceMoved", "RetentionNear", "Isolating", "OutageLasts")  # warnings that end when their cause ends
 
 
 def judge(view: View, step: Step) -> Status:

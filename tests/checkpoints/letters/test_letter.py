@@ -58,9 +58,10 @@ json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
         (OF_JAVA, "SparkException: [MALFORMED_RECORD_IN_PARSING] it is not exactly one JSON document"),
         (OF_A_WORKER, "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
         ("rejected: no customer\nsecond line", "rejected: no customer"),
-        ("", ""),
+        ("orders.v1: too old", "orders.v1: too old"),
+        ("", "no words"),
     ],
-    ids=["Python's", "Java's", "a worker's", "a reason", "none"],
+    ids=["Python's", "Java's", "a worker's", "a reason", "a reason like a module", "none"],
 )
 def test_its_cause_is_the_exception_in_a_line(error: str, cause: str) -> None:
     """For a list, in which one cause is one line: the same words as in the driver's exit message."""

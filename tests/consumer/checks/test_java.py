@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.checks import java
 from sluice_consumer.checks.facts import StartFacts
+from sluice_consumer.checks.java import check_java
 from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.process import spark_start
+from sluice_consumer.spark import java
 
 
 def home(folder: Path, says: str, code: int = 0) -> dict[str, str]:
@@ -26,14 +28,14 @@ def home(folder: Path, says: str, code: int = 0) -> dict[str, str]:
 )
 def test_a_java_that_was_never_tried_is_a_warning(tmp_path: Path, version: str, outcome: CheckOutcome) -> None:
     """It may work."""
-    found = java.check_java(StartFacts(tmp_path, environment=home(tmp_path, f'openjdk version "{version}" 2023-10-17')))
+    found = check_java(StartFacts(tmp_path, environment=home(tmp_path, f'openjdk version "{version}" 2023-10-17')))
     assert (found.outcome, f"Java {version.partition('.')[0]}" in found.said) == (outcome, True)
 
 
 @pytest.mark.parametrize(
     ("says", "words"),
     [
-        ('java version "1.8.0_392"', "Spark needs Java 17 or later, and `.*/bin/java` is Java 1; install Java 17 or 21"),
+        ('java version "1.8.0_392"', "Spark needs Java 17 or later, and `.*/bin/java` is Java 8; install Java 17 or 21"),
         ("CMD: bad array subscript", "-version` ends with 1 and names no version .*bad array subscript.*; install"),
     ],
 )
@@ -41,6 +43,23 @@ def test_a_java_that_cannot_run_spark_is_refused(tmp_path: Path, says: str, word
     """With what to do."""
     with pytest.raises(Refused, match=words):
         java.check(home(tmp_path, says, code=1))
+
+
+def test_a_java_that_hangs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing was said yet, nobody would know what is waited for."""
+    environment = home(tmp_path, "")
+    Path(environment[java.HOME], "bin", "java").write_text("#!/bin/sh\nwhile :; do :; done\n")
+    monkeypatch.setattr(java, "SECONDS", 0.2)
+    with pytest.raises(Refused, match=r"-version` does not end within 0.2 s; install"):
+        java.check(environment)
+
+
+def test_a_java_that_only_the_site_knows_is_found(tmp_path: Path) -> None:
+    """Spark's scripts read spark-env.sh before they look for Java."""
+    there, conf = home(tmp_path, 'openjdk version "21.0.1"')[java.HOME], tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-env.sh").write_text(f"echo a word of the site\nexport JAVA_HOME={there}\n")
+    assert java.check({"PATH": "/usr/bin:/bin", "SPARK_CONF_DIR": str(conf)}) == 21
 
 
 @pytest.mark.parametrize(
@@ -54,3 +73,10 @@ def test_where_there_is_no_java_that_is_what_is_said(environment: dict[str, str]
     """Spark's own words are JAVA_GATEWAY_EXITED, or bash's."""
     with pytest.raises(Refused, match=f"^Spark needs Java: {words} .No such file or directory.; install Java 17 or 21"):
         java.check(environment)
+
+
+def test_a_redrive_and_a_rollback_look_for_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They start Spark in one step, without the checks of a driver."""
+    monkeypatch.setenv(java.HOME, "/nosuch")
+    with pytest.raises(Refused, match="JAVA_HOME is /nosuch"):
+        spark_start.session_of({"spark.master": "local[1]"})

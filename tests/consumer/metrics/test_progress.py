@@ -70,11 +70,11 @@ def test_the_last_few_warnings_are_reported() -> None:
 def test_a_retention_that_is_near_is_reported_for_as_long_as_it_is() -> None:
     """Beside the warnings that stay."""
     bench = Bench()
-    bench.progress.warn(DriverWarning(WarningReason.SOURCE_MOVED, "t"))
+    bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, "t"))
     bench.progress.near = DriverWarning(WarningReason.RETENTION_NEAR, "s")
-    assert bench.report("warnings") == (["SourceMoved: t", "RetentionNear: s"],)
+    assert bench.report("warnings") == (["DataLossSuspected: t", "RetentionNear: s"],)
     bench.progress.near = None
-    assert bench.report("warnings") == (["SourceMoved: t"],)
+    assert bench.report("warnings") == (["DataLossSuspected: t"],)
 
 
 def test_the_rate_is_taken_over_the_recent_batches() -> None:

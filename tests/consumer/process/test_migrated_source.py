@@ -1,81 +1,94 @@
-"""A source that moved after its migration is found out."""
+"""A consumer that was replaced, and works again, is found out by what moves in its table."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
 from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.protocol.rows import MigrationRow
-from sluice_consumer.driver_report import DriverWarning, WarningReason
-from sluice_consumer.process.migrated_source import moved, watch
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.process.migrated_source import Positions, positions, watch
+
+CREATED = 1_795_700_000_000
+ORDERS = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", CREATED, 86_400_000, "ACTIVE")
+OURS, THEIRS = (f"000000000000:{name}:{CREATED // 1000}:shardId-000000000000" for name in ("orders", "views"))
+FIRST = 49_600_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_007
+CLAIM = MigrationClaim(MigrationRow("old", "kcl", 0), "arn", 0)
 
 
 class Tables:
-    """One KCL table, whose only lease has this counter; None: no table."""
+    """KCL's table of two streams: of each lease, how far it came since, and how often it was renewed."""
 
-    def __init__(self, counter: int | None) -> None:
-        self.counter = counter
+    def __init__(self, ours: int = 0, theirs: int = 0, renewals: int = 0, name: str = "old") -> None:
+        self.name, self._renewals = name, renewals
+        self._leases = {OURS: FIRST + ours, THEIRS: FIRST + theirs}
 
     def key_schema(self, table: str) -> KeySchema | None:
         """KCL's, for the table of that name."""
-        return (TableKey("leaseKey", "HASH", "S"),) if table == "old" and self.counter is not None else None
+        return (TableKey("leaseKey", "HASH", "S"),) if table == self.name else None
 
     def scan(self, _table: str) -> list[dict[str, dict[str, str]]]:
-        """The lease."""
-        return [{"leaseKey": {"S": "shardId-000000000000"}, "checkpoint": {"S": "7"}, "leaseCounter": {"N": str(self.counter)}}]
+        """The leases."""
+        counter = {"leaseCounter": {"N": str(self._renewals)}}
+        return [{"leaseKey": {"S": key}, "checkpoint": {"S": str(at)}, **counter} for key, at in self._leases.items()]
 
 
-ROW = MigrationRow("old", "kcl", 0, source_digest=take_snapshot(Tables(1), "old")[1].digest)
-CLAIM = MigrationClaim(ROW, "arn", 0)
+def seen(tables: Tables, **chosen: Any) -> Positions:
+    """What a driver sees of the stream `orders`."""
+    return positions(tables, MigrationClaim(CLAIM.row, "arn", 0, chosen), ORDERS)
 
 
-def test_a_source_at_rest_says_nothing() -> None:
-    """Every attribute is as it was."""
-    assert moved(Tables(1), CLAIM) is None
+@pytest.mark.parametrize(
+    ("later", "chosen", "moved"),
+    [
+        pytest.param(Tables(ours=1), {}, True, id="a position moves"),
+        pytest.param(Tables(renewals=9), {}, False, id="a lease is renewed, and nothing is read"),
+        pytest.param(Tables(theirs=1, renewals=9), {}, False, id="another stream of the table is still read"),
+        pytest.param(Tables(ours=1), {"ignore-row": [OURS]}, False, id="a row that the migration ignored"),
+    ],
+)
+def test_a_consumer_works_if_a_position_of_its_stream_moves(later: Tables, chosen: dict[str, list[str]], moved: bool) -> None:  # noqa: FBT001
+    """Then records are processed twice."""
+    assert (seen(later, **chosen) != seen(Tables(), **chosen)) is moved
 
 
-def test_a_moved_source_is_named() -> None:
-    """A renewed lease is enough."""
-    assert str(moved(Tables(2), CLAIM)) == (
-        "SourceMoved: table old (kcl) was written after its migration; is the consumer it belongs to still running?"
-    )
+def test_a_source_that_is_gone_is_refused_by_its_name() -> None:
+    """It may be removed, and may come back."""
+    with pytest.raises(Refused, match="no source table old"):
+        seen(Tables(name="another"))
 
 
-def test_a_source_that_was_removed_says_nothing() -> None:
-    """Removing it is the user's, later."""
-    assert moved(Tables(None), CLAIM) is None
+def looked(*found: Tables | Exception) -> tuple[list[int], list[float]]:
+    """How many positions had moved by each look but the first, and the waits before the looks, until the driver ends."""
+    told, waited, left = list[int](), list[float](), iter(found)
+
+    def ended(seconds: float) -> bool:
+        waited.append(seconds)
+        return len(waited) > len(found)
+
+    watch(ended, lambda: look(next(left)), told.append)
+    return told, waited
 
 
-def test_a_migration_without_a_digest_is_told_apart_from_rest() -> None:
-    """Nothing is claimed that was not compared."""
-    assert moved(Tables(1), replace(CLAIM, row=replace(ROW, source_digest=None))) is not None
+def look(found: Tables | Exception) -> Positions:
+    """One look."""
+    if isinstance(found, Exception):
+        raise found
+    return seen(found)
 
 
-@pytest.mark.parametrize("choices", [{"ignore-row": ["shardId-000000000000"]}, {"ignore-attribute": ["leaseCounter"]}])
-def test_what_the_migration_ignored_may_move(choices: dict[str, list[str]]) -> None:
-    """A lock of another program is renewed for ever."""
-    left = take_snapshot(Tables(1), "old")[1].without(frozenset(choices.get("ignore-attribute", ())), frozenset(choices.get("ignore-row", ())))
-    assert moved(Tables(2), MigrationClaim(replace(ROW, source_digest=left.digest), "arn", 0, choices)) is None
+def test_a_source_is_compared_with_the_look_before_until_the_driver_ends() -> None:
+    """A Deployment comes back when somebody commits to its repository, is stopped, and comes back. What moved before the first look is over."""
+    rest, ran, again = Tables(), Tables(ours=1), Tables(ours=2)
+    assert looked(ran, ran, again, again, rest) == ([0, 1, 0, 1], [180, 180, 3600, 3600, 3600, 3600])
 
 
-@pytest.mark.parametrize(("looks", "waits"), [(1, [180, 3600]), (4, [180, 3600, 3600, 3600, 3600])])
-def test_a_source_is_compared_every_hour_until_the_driver_ends(looks: int, waits: list[float]) -> None:
-    """An old Deployment comes back when somebody commits to its repository. A comparison that fails ends nothing."""
-    waited: list[float] = []
-
-    def look() -> None:
-        if len(waited) == 1:
-            raise OSError("no route")
-
-    assert watch(lambda seconds: waited.append(seconds) or len(waited) > looks, look) is None  # type: ignore[func-returns-value]
-    assert waited == waits
-
-
-def test_a_source_that_moved_is_looked_at_no_more() -> None:
-    """The warning stays."""
-    found = iter([None, None, DriverWarning(WarningReason.SOURCE_MOVED, "table old")])
-    assert str(watch(lambda _: False, lambda: next(found))) == "SourceMoved: table old"
+@pytest.mark.parametrize(("error", "wait"), [(ServiceUnavailable("no route"), 180), (Refused("no permission"), 3600)])
+def test_a_look_that_fails_ends_nothing_and_is_logged_once(error: Exception, wait: float, caplog: pytest.LogCaptureFixture) -> None:
+    """What a person took away on purpose is tried every hour."""
+    assert looked(error, error, Tables(), Tables(ours=1)) == ([1], [180, wait, wait, 180, 3600])
+    assert [record.getMessage() for record in caplog.records] == [f"whether the consumer that was replaced still works is not known: {error}"]

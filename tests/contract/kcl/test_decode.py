@@ -57,6 +57,7 @@ def test_records_of_a_schema_registry_are_read_as_the_newest_schema(
         {"KINESIS": kinesis_local_endpoint, "DYNAMODB": dynamodb_endpoint},
         pipeline={"entrypoint": "orders_avro:process", "args": {"path": str(tmp_path / "orders")}},
         sparkConf={"spark.jars": str(spark_jars.avro())},
+        onError={"deadLetter": {"path": (tmp_path / "letters").as_uri()}},
     )
     stored = sorted((row["id"], row["name"]) for path in (tmp_path / "orders").rglob("*.parquet") for row in pq.read_table(path).to_pylist())
     assert stored == [(0, "nobody"), (1, "nobody"), (2, "nobody"), (3, "n3"), (4, "n4"), (5, "n5")]

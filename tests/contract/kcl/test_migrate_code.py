@@ -50,9 +50,9 @@ class Stream:
         with kcl(self.jars, self.name, f"kcl-{uuid.uuid4()}", environment, log, str(classes)) as until:
             until(payloads)
 
-    def after(self, **pipeline: Any) -> None:
+    def after(self, config: dict[str, Any]) -> None:
         """A pipeline in the folder reads the stream to its tip."""
-        to_the_tip(self.folder, self.name, self.endpoints, pipeline=pipeline)
+        to_the_tip(self.folder, self.name, self.endpoints, **config)
 
 
 @pytest.fixture
@@ -82,7 +82,9 @@ def test_the_processor_in_java_and_its_pipeline_store_the_same_orders(stream: St
     stream.before("OrdersProcessor", payloads, classes, {})
     wanted = sorted(f"{order['id']},{order['cents']}" for order in ORDERS if order["cents"])
     assert lines(tmp_path) == wanted
-    stream.after(entrypoint="orders_of_java:process", args={"path": str(tmp_path / "sluice")})
+    config = page_blocks.beginning(PAGE, '{"stream": {"name": "orders"').replace("/data/orders", str(tmp_path / "sluice"))
+    config = config.replace("/data", str(tmp_path))
+    stream.after({**json.loads(config), "checkpoints": {"table": f"sluice-{uuid.uuid4()}"}})
     assert lines(tmp_path / "sluice") == wanted
     (letter,) = dead_letters(tmp_path)
     assert letter["error"].startswith(WRONG)
@@ -96,7 +98,8 @@ def test_the_processor_of_multilang_and_its_pipeline_store_the_same_customers(st
     payloads = stream.put(*map(json.dumps, ORDERS))
     more = {"CHILD": f"{sys.executable} {program}", "PYTHONPATH": str(pypi.kcl_library()), "CUSTOMERS": str(tmp_path / "kcl.db")}
     stream.before("MultiLang", payloads, classes, more)
-    stream.after(entrypoint="sluice_consumer.sinks:foreach", args={"function": "customers:upsert", "path": str(tmp_path / "sluice.db")})
+    args = {"function": "customers:upsert", "path": str(tmp_path / "sluice.db")}
+    stream.after({"pipeline": {"entrypoint": "sluice_consumer.sinks:foreach", "args": args}})
     last = {order["customer"]: order["cents"] for order in ORDERS}
     for name in ("kcl.db", "sluice.db"):
         with sqlite3.connect(tmp_path / name) as database:

@@ -16,13 +16,10 @@ from kcl_worker import REGION
 from sluice_lab import places
 
 
-def to_the_tip(folder: Path, stream: str, endpoints: Mapping[str, str], **config: Any) -> None:
-    """Its modules are in the folder. Dead letters go to `letters` in it."""
+def to_the_tip(folder: Path, stream: str, endpoints: Mapping[str, str], /, **config: Any) -> None:
+    """Its modules are in the folder. The configuration is the page's, but for its stream."""
     at = {"name": stream, "region": REGION, "kinesisEndpoint": endpoints["KINESIS"], "dynamodbEndpoint": endpoints["DYNAMODB"]}
-    letters = {"deadLetter": {"path": (folder / "letters").as_uri()}}
-    (folder / "consumer.json").write_text(
-        json.dumps({"stream": at, "checkpoints": {"table": f"sluice-{uuid.uuid4()}"}, "onError": letters, **config})
-    )
+    (folder / "consumer.json").write_text(json.dumps({"checkpoints": {"table": f"sluice-{uuid.uuid4()}"}, **config, "stream": at}))
     command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--until-tip"]
     paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator"))
     environment = os.environ | {"PYTHONPATH": paths, "SLUICE_TERMINATION_LOG": str(folder / "last")}

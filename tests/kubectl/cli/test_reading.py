@@ -83,10 +83,15 @@ def test_status_says_why_a_consumer_that_works_needs_attention(name: list[str]) 
     assert "Unschedulable: 2 executors ready, 4 wanted" in said
 
 
-@pytest.mark.parametrize("trouble", ["source_moved", "data_loss_suspected", "retention_near"])
+@pytest.mark.parametrize("trouble", ["source_moved", "retention_near"])
 def test_a_consumer_whose_records_are_in_danger_needs_attention(trouble: str) -> None:
     """It may be Ready."""
     assert " · 1 needs attention" in troubles.scene(trouble).run("status").said.splitlines()[0]
+
+
+def test_a_mark_that_stays_needs_no_attention() -> None:
+    """Its alert has called somebody, and no repair takes it away."""
+    assert "attention" not in troubles.scene("data_loss_suspected").run("status").said.splitlines()[0]
 
 
 @pytest.mark.parametrize("name", [[], ["orders"]])

@@ -190,7 +190,7 @@ def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
     assert "ghost" not in {pod.name for pod in world.context.cache.observed(KEY).executors}
 
 
-@pytest.mark.parametrize("kind", ["DataLossSuspected", "SourceMoved"])
+@pytest.mark.parametrize("kind", ["DataLossSuspected", "PoisonExcluded"])
 def test_what_a_driver_warned_of_becomes_a_condition_and_one_event_and_stays(kind: str) -> None:
     """Nobody should have to find it in a log. The condition and the event say what to do."""
     world = started()
