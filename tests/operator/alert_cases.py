@@ -22,6 +22,7 @@ SMALL = 'namespace="team",name="small"'
 POOL: Labels = {"namespace": "team", "name": "small"}
 CONSUMER: Labels = {"namespace": "team", "name": "orders"}
 OF_DRIVER: Labels = {"namespace": "team", "sluice_dev_consumer": "orders"}
+HOURLY: Labels = {f'sluice_warnings_total{{{DRIVER},reason="SourceMoved"}}': "_x9 1x60 2x60 3x240"}
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ CASES = (
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "1x90"}, 80),
     Case("SluiceSourceMoved", {f'sluice_warnings_total{{{DRIVER},reason="SourceMoved"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
     Case("SluiceSourceMoved", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12),
+    Case("SluiceSourceMoved", HOURLY, 130, (OF_DRIVER,), "a driver looks once an hour, and a look takes its time"),
+    Case("SluiceSourceMoved", HOURLY, 310, (), "nothing has moved there since"),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3x30"}, 12, (CONSUMER,)),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3 stale"}, 12, (CONSUMER,), "the driver died at once"),
     Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x30"}, 12),
