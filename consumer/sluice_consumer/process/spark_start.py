@@ -39,17 +39,17 @@ def settings(config: Config, here: conf.PodAddress | None, master: str | None) -
 
 
 def session(config: Config, master: str | None) -> SparkSession:
-    """Starts Spark in one step, in no pod: it asks no cluster for executors."""
-    return session_of(settings(config, None, master))
-
-
-def session_of(asked: Mapping[str, str]) -> SparkSession:
-    """Starts Spark in one step, with these settings.
+    """Starts Spark in one step, in no pod: it asks no cluster for executors.
 
     Raises:
         Refused: there is no Java for it.
     """
     java.check(os.environ)
+    return session_of(settings(config, None, master))
+
+
+def session_of(asked: Mapping[str, str]) -> SparkSession:
+    """Starts Spark in one step, with these settings."""
     _prepare()
     return _session(asked)
 

@@ -10,6 +10,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.java import check_java
 from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import spark_start
 from sluice_consumer.spark import java
 
@@ -79,4 +80,4 @@ def test_a_redrive_and_a_rollback_look_for_java_too(monkeypatch: pytest.MonkeyPa
     """They start Spark in one step, without the checks of a driver."""
     monkeypatch.setenv(java.HOME, "/nosuch")
     with pytest.raises(Refused, match="JAVA_HOME is /nosuch"):
-        spark_start.session_of({"spark.master": "local[1]"})
+        spark_start.session(Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("orders:process")), "local[1]")
