@@ -215,7 +215,7 @@ class Migrator:
             rest = self._at_rest(held, before, survey.stream)
             wanted, stored = self._plan_again(held, survey.stream, rest)
             self._ports.progress.step(f"writing {counted(len(wanted.shards), 'row')}")
-            self._write(held, wanted, stored, rest.moving.digest)
+            self._write(held, wanted, stored)
             held.alive()
             before = self._look_again()
             if before.moving.digest == rest.moving.digest:
@@ -262,8 +262,8 @@ class Migrator:
         stored = held.store.shards()
         return self._plan(stream, seen, shards, self._choices(held.claim.row.now_millis), frozenset(stored)), stored
 
-    def _write(self, held: HeldClaim, wanted: MigrationPlan, stored: dict[str, ShardRow], source_digest: str) -> None:
-        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards), wanted.risks))
+    def _write(self, held: HeldClaim, wanted: MigrationPlan, stored: dict[str, ShardRow]) -> None:
+        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, len(wanted.shards), wanted.risks))
         missing = [p.row for p in wanted.shards if stored.get(p.id) != p.row]
         written = len(wanted.shards) - len(missing)
         for rows in in_transactions(missing):

@@ -69,10 +69,9 @@ class MigrationClaim:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a copy writes: digests of the plan's rows and of the source as it was read, the number of rows, and `Plan.risks`."""
+    """What a copy writes: the digest of the plan's rows, their number, and `Plan.risks`."""
 
     plan_digest: str
-    source_digest: str
     rows: int
     risks: Mapping[str, int]
 
@@ -143,9 +142,9 @@ class MigrationStore:
         Raises:
             LeaseHeld: another migrator took the claim.
         """
-        row = replace(claim.row, state=COPYING, plan_digest=copy.plan_digest, source_digest=copy.source_digest, rows=copy.rows, risks=copy.risks)
+        row = replace(claim.row, state=COPYING, plan_digest=copy.plan_digest, rows=copy.rows, risks=copy.risks)
         item = row.to_item()
-        self._mine(Update(MIGRATION, claim.mine, put={(name,): item[name] for name in ("state", "planDigest", "sourceDigest", "rows", "risks")}))
+        self._mine(Update(MIGRATION, claim.mine, put={(name,): item[name] for name in ("state", "planDigest", "rows", "risks")}))
         return replace(claim, row=row)
 
     def _mine(self, update: Update) -> None:

@@ -123,7 +123,7 @@ KINDS = (
     RowKind(
         MIGRATION,
         _types(
-            text="source format state token planDigest sourceDigest streamArn",
+            text="source format state token planDigest streamArn",
             number="now generation counter leaseMillis rows streamCreated",
             flag="released",
             risks=dict,

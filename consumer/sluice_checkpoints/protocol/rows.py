@@ -376,7 +376,6 @@ class MigrationRow:
     lease_millis: int = 0
     released: bool = False
     plan_digest: str | None = None
-    source_digest: str | None = None
     rows: int | None = None
     risks: Mapping[str, int] = field(default_factory=dict)
 
@@ -393,7 +392,7 @@ class MigrationRow:
             "counter": self.counter,
             "leaseMillis": self.lease_millis,
         }
-        optional = {"planDigest": self.plan_digest, "sourceDigest": self.source_digest, "rows": self.rows, "risks": dict(self.risks) or None}
+        optional = {"planDigest": self.plan_digest, "rows": self.rows, "risks": dict(self.risks) or None}
         item |= {key: value for key, value in optional.items() if value is not None}
         return item | ({"released": True} if self.released else {})
 
@@ -411,7 +410,6 @@ class MigrationRow:
             lease_millis=item["leaseMillis"],
             released=item.get("released", False),
             plan_digest=item.get("planDigest"),
-            source_digest=item.get("sourceDigest"),
             rows=item.get("rows"),
             risks=item.get("risks", {}),
         )

@@ -54,11 +54,10 @@ def test_the_consumer_row_is_the_last_thing_written(bench: Any) -> None:
 
 
 def test_the_claim_says_what_was_copied(bench: Any) -> None:
-    """Digests of plan and source, and the number of rows: what a driver compares once more after its start."""
+    """The digest of the plan, and the number of rows."""
     result = bench.migrator().run()
     row = migration(bench)
     assert (row.plan_digest, row.rows, row.format, row.source) == (result.digest, 4, "kcl", SOURCE)
-    assert row.source_digest
     assert row.released
 
 

@@ -206,8 +206,8 @@ def earlier_rows_stay(patch: Patch) -> None:
     """The present plan never gets in, and the migration never ends."""
     real = Migrator._write
 
-    def write(self: Migrator, held: HeldClaim, wanted: Any, stored: Any, digest: str) -> None:
-        real(self, held, replace(wanted, shards=tuple(p for p in wanted.shards if p.id not in stored)), stored, digest)
+    def write(self: Migrator, held: HeldClaim, wanted: Any, stored: Any) -> None:
+        real(self, held, replace(wanted, shards=tuple(p for p in wanted.shards if p.id not in stored)), stored)
 
     patch.setattr(Migrator, "_write", write)
 

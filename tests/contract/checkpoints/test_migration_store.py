@@ -16,7 +16,7 @@ ROW = MigrationRow("app", "kcl", 1000, state=CLAIMED, generation=1, token="mine"
 MINE = MigrationClaim(ROW, "arn:orders", 5)
 OTHERS = MigrationClaim(replace(ROW, generation=2, counter=2, token="others"), "arn:orders", 5)
 CONSUMER_ROW = ConsumerRow("id-1", "arn:orders", 5, released=True, bootstrapped=True)
-COPY = Copy("plan", "source", 2, {"possiblyLost": 1, "readAgain": 0})
+COPY = Copy("plan", 2, {"possiblyLost": 1, "readAgain": 0})
 A, B = "shardId-000000000000", "shardId-000000000001"
 NEW = ShardRow(A, Position.after("1", 0), Position.after("1", 0), parents=frozenset({B}))
 OLD = ShardRow(A, TRIM_HORIZON, TRIM_HORIZON)
@@ -110,7 +110,7 @@ def test_a_beat_moves_the_counter(claimed: MigrationStore) -> None:
 
 def test_the_copy_is_announced(copying: MigrationStore) -> None:
     """State, digests, number of rows and what may be lost."""
-    expected = replace(ROW, state=COPYING, plan_digest="plan", source_digest="source", rows=2, risks=COPY.risks)
+    expected = replace(ROW, state=COPYING, plan_digest="plan", rows=2, risks=COPY.risks)
     assert copying.claim() == replace(MINE, row=expected)
 
 
