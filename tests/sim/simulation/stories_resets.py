@@ -127,6 +127,26 @@ def a_reset_over_a_merge() -> World:
 
 
 @story
+def a_reset_by_ten_minutes_over_a_split_and_a_merge() -> World:
+    """Records of each minute, before the split, between, and after the merge."""
+    world = with_records(2, shards=2)
+    epoch = begin(world)
+    for minute in range(15):
+        if minute == 9:
+            world.split(world.open_shards[0])
+        if minute == 12:
+            world.merge(world.open_shards[0])
+        for shard in world.open_shards:
+            world.put(shard)
+        world.work(epoch, 3)
+        world.advance(60)
+    epoch.draining = True
+    world.work(epoch)
+    resets(world, to=world.time - 600)
+    return world
+
+
+@story
 def a_reset_that_dies_between_two_moves() -> World:
     """The driver that comes next completes it before it plans."""
     world = resharded()
