@@ -59,7 +59,7 @@ class Lineage:
 
     def __post_init__(self) -> None:
         rows = [self._over(number) for number in range(self.ended)] + [self._open(self.ended + number) for number in range(OPEN)]
-        consumer = ConsumerRow("c", STREAM.arn, 1, committed=3, bootstrapped=True, released=True, retention=DAY, filled=3, filled_at=3)
+        consumer = ConsumerRow("c", STREAM.arn, 1, committed=3, bootstrapped=True, released=True, retention=DAY, filled=3)
         self.table.rows = {item["id"]: item for item in (consumer.to_item(), *(row.to_item() for row in rows))}
         self.table.hook = self._seen
 

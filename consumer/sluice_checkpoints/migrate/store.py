@@ -7,7 +7,7 @@ one that was paused and continues later changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
@@ -27,13 +27,13 @@ LOST = "another migrator took over this table's claim; it continues from here"
 class MigrationClaim:
     """The row `migration`, and the stream it is about: `stream_arn` and `stream_created` as in the consumer row.
 
-    `choices` are the options that decide where shards start; None: an earlier version, which did not store them, made the claim.
+    `choices` are the options that decide where shards start.
     """
 
     row: MigrationRow
     stream_arn: str
     stream_created: int
-    choices: Mapping[str, Any] | None = None
+    choices: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def wanted(row: MigrationRow, stream: StreamIdentity, choices: Mapping[str, Any]) -> MigrationClaim:
@@ -42,7 +42,7 @@ class MigrationClaim:
 
     def chosen(self, option: str) -> frozenset[str]:
         """The values of an option that can be given more than once, such as `ignore-row`."""
-        return frozenset(map(str, (self.choices or {}).get(option, ())))
+        return frozenset(map(str, self.choices.get(option, ())))
 
     def same_as(self, other: MigrationClaim) -> bool:
         """Whether both are about one source and one stream."""
@@ -50,8 +50,7 @@ class MigrationClaim:
 
     def to_item(self) -> Item:
         """The stored form."""
-        item = self.row.to_item() | {"streamArn": self.stream_arn, "streamCreated": self.stream_created}
-        return item | ({} if self.choices is None else {"choices": dict(self.choices)})
+        return self.row.to_item() | {"streamArn": self.stream_arn, "streamCreated": self.stream_created, "choices": dict(self.choices)}
 
     def __str__(self) -> str:
         return f"the migration of source {self.row.source} and stream {self.stream_arn} (created {self.stream_created})"
@@ -59,7 +58,7 @@ class MigrationClaim:
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> MigrationClaim:
         """Reads the stored form."""
-        return MigrationClaim(MigrationRow.from_item(item), item["streamArn"], item["streamCreated"], item.get("choices"))
+        return MigrationClaim(MigrationRow.from_item(item), item["streamArn"], item["streamCreated"], item["choices"])
 
     @property
     def mine(self) -> tuple[Condition, ...]:

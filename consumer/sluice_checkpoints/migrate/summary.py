@@ -19,9 +19,8 @@ def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator
     """Options that differ from those of the migration that was completed."""
     if request.format not in {AUTO, claim.row.format}:
         yield f"--format {request.format} has no effect: the source was read as {claim.row.format}, and that migration is complete"
-    before = request.choices if claim.choices is None else claim.choices
-    for name in sorted(request.choices.keys() | before.keys()):
-        now, then = request.choices.get(name, "not given"), before.get(name, "not given")
+    for name in sorted(request.choices.keys() | claim.choices.keys()):
+        now, then = request.choices.get(name, "not given"), claim.choices.get(name, "not given")
         if now != then:
             was = f"it was {_said(then)} when this migration was completed"
             yield f"--{name} ({_said(now)}) has no effect: {was}; choose a new --target to migrate again"

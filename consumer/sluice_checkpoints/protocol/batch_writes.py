@@ -218,14 +218,14 @@ class BatchSteps:
             epoch: the epoch that commits.
             batch: its number.
             letters: what the row is to name as final and unpublished, that of earlier batches included. Empty: it names none, and is to name none.
-            filled: the last batch up to this one that contained shards; None: not known.
+            filled: the last batch up to this one that contained shards; None: as before.
             facts: for people; see `ConsumerRow.commit_facts`.
 
         Raises:
             Fenced: a later epoch took over. ProtocolViolation: `batch` is not the next one.
         """
         put: dict[Path, object] = {("committed",): batch} | ({("letters",): list(letters)} if letters else {})
-        put |= {} if filled is None else {("filled",): filled, ("filledAt",): batch}
+        put |= {} if filled is None else {("filled",): filled}
         put |= {("lastCommit",): {"batch": batch, **facts}} if facts else {}
         outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:

@@ -23,13 +23,12 @@ class EndedShards:
     Attributes:
         shards: their ids; the first of them is in the row's key.
         notes: what their rows said of possible losses, by shard.
-        at: the service's time of the listing that lacked them, epoch milliseconds. Nothing was read of them later. 0 was written by a version that
-            folded only what was read a retention ago.
+        at: the service's time of the listing that lacked them, epoch milliseconds. Nothing was read of them later.
     """
 
     shards: frozenset[str]
+    at: int
     notes: Mapping[str, str] = field(default_factory=dict)
-    at: int = 0
 
     @property
     def key(self) -> str:
@@ -45,21 +44,21 @@ class EndedShards:
         """Reads the stored form.
 
         Raises:
-            KeyError: it names no shards. TypeError: an attribute, an id or a note is of another type.
+            KeyError: it lacks an attribute. TypeError: an attribute, an id or a note is of another type.
         """
-        shards, notes, at = item["shards"], item.get("notes", {}), item.get("at", 0)
+        shards, notes, at = item["shards"], item.get("notes", {}), item["at"]
         for name, value, type_ in (("shards", shards, frozenset), ("notes", notes, dict), ("at", at, int)):
             if type(value) is not type_:
                 raise TypeError(f"attribute {name} is {value!r}")
         if strange := [value for value in (*shards, *notes.values()) if type(value) is not str]:
             raise TypeError(f"{strange[0]!r} is neither the id of a shard nor a note")
-        return EndedShards(shards, dict(notes), at)
+        return EndedShards(shards, at, dict(notes))
 
     @staticmethod
     def of(rows: Iterable[ShardRow], at: int) -> EndedShards:
         """What is kept of these rows, which a listing of this time lacked."""
         kept = {row.id: row.note for row in rows}
-        return EndedShards(frozenset(kept), {shard: note for shard, note in kept.items() if note}, at)
+        return EndedShards(frozenset(kept), at, {shard: note for shard, note in kept.items() if note})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,8 @@ class TableShards:
 
 
 def is_late(row: ShardRow, folded: Container[str]) -> bool:
-    """Whether a row says nothing, for its shard was over when it was put: by a program that was paused in its first start, say.
-
-    A row of which a range was bound stands: an older version, which knows no folded shards, gave it to its shard again.
-    """
-    return row.id in folded and row.batch == 0 and row.end != END
+    """Whether a row says nothing, for its shard was over when it was put: by a program that was paused in its first start, say."""
+    return row.id in folded and row.end != END
 
 
 def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
@@ -135,31 +131,21 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
     return EndedShards.from_item(found)
 
 
-def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
-    """Deletes rows of shards that were folded before. One that is gone already is left alone.
+def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> Mapping[str, Item | None]:
+    """Deletes rows of shards that were folded before: all of them, or none.
 
     Condition: the lease is this epoch's, and every row is at END and as it was read.
 
     Returns:
-        Ids of the rows that stay, for they are others now; almost always none.
+        Nothing: they are gone. Else by shard those that are not as they were read: the row that is there, or None if there is none any more.
 
     Raises:
-        Fenced: a later epoch took over. ServiceUnavailable: rows were refused that were not refused before.
+        Fenced: a later epoch took over.
     """
-    refused = _refused(store, epoch, rows)
-    left = [row for row in rows if row.id not in refused]
-    if refused and left and (again := _refused(store, epoch, left)):
-        raise ServiceUnavailable(f"table {store.table.name} refuses to delete one row after the other, {', '.join(sorted(again)[:3])} now")
-    left_there = store.table.batch_get([SHARD_PREFIX + shard for shard in sorted(refused)]) if refused else ()
-    return frozenset(key.removeprefix(SHARD_PREFIX) for key in left_there)
-
-
-def _refused(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> set[str]:
-    """Deletes all of these rows, or none; the shards of those that are not as they were read."""
     result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in rows)])
     if 0 in result.refused:
         raise _fenced(epoch)
-    return {rows[i - 1].id for i in result.refused}
+    return {rows[i - 1].id: found for i, found in result.refused.items()}
 
 
 def _mine(epoch: Epoch) -> Check:

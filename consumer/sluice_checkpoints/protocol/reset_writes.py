@@ -133,9 +133,9 @@ def name(store: BatchSteps, epoch: Epoch, seen: ConsumerRow, reset: StoredReset,
     put: dict[Path, Any] = {("reset",): reset.id, ("state",): RESETTING}
     named = replace(seen, reset=reset.id, state=RESETTING, committed=reset.committed)
     if reset.committed != seen.committed:
-        put |= {("committed",): reset.committed, ("filled",): reset.committed, ("filledAt",): reset.committed}
+        put |= {("committed",): reset.committed, ("filled",): reset.committed}
         put |= {("letters",): list(letters)} if letters else {}
-        named = replace(named, filled=reset.committed, filled_at=reset.committed, letters=tuple(letters))
+        named = replace(named, filled=reset.committed, letters=tuple(letters))
     when = (*_owned(epoch), *equals(committed=seen.committed, state=ACTIVE), Absent(("reset",)))
     rows = [Put(item, (NEW_ROW,)) for item in reset.items()]
     outcome = store.table.transact([Update(CONSUMER, when, put=put), *rows])
@@ -191,19 +191,10 @@ def complete(store: BatchSteps, consumer: ConsumerRow, epoch: Epoch, reset: Stor
     Raises:
         Fenced: a later epoch took over.
     """
-    before = _before(consumer, reset)
     put: dict[Path, Any] = {("state",): ACTIVE, ("lastReset",): reset.id, ("resetAfter",): reset.committed}
-    put |= {("resetBefore",): before} if before else {}
-    gone = frozenset({("reset",)}) | (frozenset() if before else frozenset({("resetBefore",)}))
-    if not store.table.write(Update(CONSUMER, _owned(epoch), put=put, remove=gone)).applied:
+    if not store.table.write(Update(CONSUMER, _owned(epoch), put=put, remove=frozenset({("reset",)}))).applied:
         raise Fenced(f"generation {epoch.generation} does not hold the lease any more: another epoch completes the reset")
-    return replace(consumer, reset=None, state=ACTIVE, last_reset=reset.id, reset_after=reset.committed, reset_before=before)
-
-
-def _before(consumer: ConsumerRow, reset: StoredReset) -> dict[str, str]:
-    """What is kept of the resets before this one; nothing if it is not known (docs/protocol.md, "Versions")."""
-    known = [{"worked": worked} if worked else {} for worked in consumer.worked_after]
-    return {"of": reset.id} | known[0] if known else {}
+    return replace(consumer, reset=None, state=ACTIVE, last_reset=reset.id, reset_after=reset.committed)
 
 
 def finish(store: BatchSteps, consumer: ConsumerRow, epoch: Epoch, alive: Callable[[], None] = lambda: None) -> ConsumerRow:

@@ -28,7 +28,7 @@ VERSION_PREFIX = "version/"
 RESET_PREFIX = "reset/"
 
 ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
-RESETTING = "RESETTING"  # a plan to move positions is under way: an older version, which does not know it, refuses to begin
+RESETTING = "RESETTING"  # a plan to move positions is under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,10 @@ class ConsumerRow:
     `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in: all its identities, separated by spaces.
     None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
-    `filled` is the last batch that contained shards when batch `filled_at` was committed. None: no version that says it has committed yet.
+    `filled` is the last committed batch that contained shards; 0: there is none.
     `last_commit` and `last_beat` are times for people, and never used to decide: see `commit_facts` and `beat_at`.
     `reset` is the id of the plan by which positions are being moved, None without one. `last_reset` is the last one that was carried out, and
     `reset_after` the last batch that was committed then. A Structured Streaming query that is not beyond that batch does not continue.
-    `reset_before` says what came before: see `worked_after`.
     """
 
     consumer_id: str
@@ -86,8 +85,7 @@ class ConsumerRow:
     owner: str | None = None
     cluster: str | None = None
     letters: tuple[str, ...] = ()
-    filled: int | None = None
-    filled_at: int | None = None
+    filled: int = 0
     last_commit: Mapping[str, int] = field(default_factory=dict)
     last_beat: Mapping[str, int] = field(default_factory=dict)
 
@@ -95,7 +93,7 @@ class ConsumerRow:
     def commit_facts(self) -> Mapping[str, int]:
         """Of the last committed batch: `at`, `former` (the commit before, if it was the same epoch's), both in epoch milliseconds, and `records`.
 
-        Empty: an older version committed it.
+        Empty: whoever committed it says nothing of it.
         """
         return self.last_commit if self.last_commit.get("batch") == self.committed else {}
 
@@ -107,24 +105,6 @@ class ConsumerRow:
     reset: str | None = None
     last_reset: str | None = None
     reset_after: int | None = None
-    reset_before: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def worked_after(self) -> frozenset[str | None]:
-        """The last reset after which a batch was committed, as the only element, which is None if there was none.
-
-        Empty: it is not known, for an older version carried out the last reset.
-        """
-        if self.last_reset is None or self.committed > (self.reset_after or 0):
-            return frozenset({self.last_reset})
-        return frozenset({self.reset_before.get("worked")} if self.reset_before.get("of") == self.last_reset else ())
-
-    @property
-    def last_filled(self) -> int | None:
-        """The last committed batch that contained shards; 0: there is none. None: an older version committed since, and does not say."""
-        if not self.committed:
-            return 0
-        return self.filled if self.filled_at == self.committed else None
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -151,14 +131,12 @@ class ConsumerRow:
             "tableId": self.table_id,
             "owner": self.owner,
             "cluster": self.cluster,
-            "filled": self.filled,
-            "filledAt": self.filled_at,
+            "filled": self.filled or None,
             "lastCommit": dict(self.last_commit) or None,
             "lastBeat": dict(self.last_beat) or None,
             "reset": self.reset,
             "lastReset": self.last_reset,
             "resetAfter": self.reset_after,
-            "resetBefore": dict(self.reset_before) or None,
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
@@ -195,14 +173,12 @@ class ConsumerRow:
             table_id=item.get("tableId"),
             owner=item.get("owner"),
             cluster=item.get("cluster"),
-            filled=item.get("filled"),
-            filled_at=item.get("filledAt"),
+            filled=item.get("filled", 0),
             last_commit=dict(item.get("lastCommit", {})),
             last_beat=dict(item.get("lastBeat", {})),
             reset=item.get("reset"),
             last_reset=item.get("lastReset"),
             reset_after=item.get("resetAfter"),
-            reset_before=dict(item.get("resetBefore", {})),
             letters=tuple(item.get("letters", ())),
         )
 

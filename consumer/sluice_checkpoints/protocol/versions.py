@@ -153,7 +153,8 @@ def within_reach(versions: Sequence[Version], consumer: ConsumerRow) -> tuple[Ve
     with the same `first` only the last one counts, in reach or not: an earlier one has the positions of before a reset.
     """
     counts = {version.first: version for version in versions}
-    resets = {consumer.last_reset, *consumer.worked_after}  # a version after the last one reads from the positions of now
+    worked = next((version.reset for version in reversed(versions) if version.first <= consumer.committed), None)
+    resets = {consumer.last_reset, worked}  # a version after the last one reads from the positions of now
     return tuple(version for version in with_positions(versions) if version.reset in resets and version == counts[version.first])
 
 

@@ -175,8 +175,8 @@ class Consumer:
         self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
         found = self.store.contents()
         inherited = max((row.batch for row in found.rows.values()), default=0)
-        rows = ShardRows.of(found.rows, consumer.committed, found.folded)
-        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited, filled=consumer.last_filled)
+        rows = ShardRows.of(found.rows, consumer.committed, found.folded.keys())
+        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited, filled=consumer.filled)
         self.audit()
 
     @property

@@ -7,9 +7,7 @@ batches, and no batch waits for more than a few seconds.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import AccessDenied, Fenced, SluiceError
@@ -34,7 +32,6 @@ class FoldLimits:
         group: ids in a row, and rows that are deleted together: a transaction has 100 members.
         writes: folds after an audit, and deletes; each is a transaction.
         seconds: after them no further transaction of a turn begins, for a batch waits.
-        margin_millis: so much longer than the stream keeps records.
         rests: audits that pass without folding once a transaction failed: an hour.
     """
 
@@ -42,7 +39,6 @@ class FoldLimits:
     group: int = 90
     writes: int = 4
     seconds: float = 2.0
-    margin_millis: int = 3_600_000
     rests: int = 30
 
     @property
@@ -55,7 +51,7 @@ FOLD_LIMITS = FoldLimits()
 
 
 def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
-    """Rows whose shards may be folded, those first that were read longest ago. Once they may, they always may, unless they are listed again.
+    """Rows whose shards may be folded. Once they may, they always may, unless they are listed again.
 
     Args:
         view: what the epoch knows, right after an audit.
@@ -63,16 +59,10 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
     """
     rows = apart(view.rows)
     unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
-    if view.filled is None or len(unlisted) < least:
+    if len(unlisted) < least:
         return []
     asked = _asked(view)
-    found = (row for row in unlisted if _is_past(view, row) and not (row.id in asked and row.open_at))
-    return sorted(found, key=lambda row: (row.read_to, row.id))
-
-
-def _is_past(view: TableView, row: ShardRow) -> bool:
-    """Whether a later batch contained shards: then nobody asks any more what this one contained. An older version may have read a shard again."""
-    return view.filled is not None and row.batch < view.filled
+    return [row for row in unlisted if row.batch < view.filled and not (row.id in asked and row.open_at)]
 
 
 def _has_left(view: TableView, row: ShardRow) -> bool:
@@ -90,60 +80,6 @@ def _asked(view: TableView) -> set[str]:
 def _has_begun(view: TableView, row: ShardRow) -> bool:
     """Whether a shard's row says how old its records may be."""
     return row.committed_position(view.committed) != TRIM_HORIZON or (row.batch <= view.committed and row.read_to > 0)
-
-
-def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.group, changed: AbstractSet[str] = frozenset()) -> list[list[ShardRow]]:
-    """Rows of folded shards that may be deleted, in transactions to be made one after the other: parents first.
-
-    So no row at END ever names a child that has lost its row: an older version would give it a new one. A row that may not be deleted, and those that
-    come after it, are passed over.
-
-    Args:
-        view: what the epoch knows, right after an audit.
-        expired_millis: what was read up to then has left the stream, and its margin is over.
-        group: as many in a transaction.
-        changed: shards whose rows stay, for somebody changed them.
-    """
-    rows = apart(view.rows)
-    folded = (row for row in rows.over.values() if row.id in rows.folded and row.id not in changed and _is_past(view, row))
-    leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
-    return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
-
-
-def _levels(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> Iterator[list[str]]:
-    """These shards by generations: those that come after none, then those that come after these only. None that comes after a row which stays."""
-    before, after = _before(rows, leaving) if leaving else {}, defaultdict[str, list[str]](list)
-    for shard, parents in before.items():
-        for parent in parents:
-            after[parent].append(shard)
-    level = [shard for shard, parents in before.items() if not parents]
-    while level:
-        yield sorted(level)
-        for shard in level:
-            for child in after[shard]:
-                before[child].discard(shard)
-        level = [child for child in dict.fromkeys(child for shard in level for child in after[shard]) if not before[child]]
-
-
-def _is_still_away(view: TableView, row: ShardRow) -> bool:
-    """Whether this listing lacks a shard, too."""
-    return _has_left(view, row)
-
-
-def _read_until(row: ShardRow, at_millis: int) -> int:
-    """Nothing of a shard was read later. Many a row at END knows no time, or a wrong one; but when it was folded, all had been read."""
-    return min(row.read_to or at_millis, at_millis)
-
-
-def _before(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> dict[str, set[str]]:
-    """Shards whose rows have to go before that of each of these."""
-    over, live = rows.over, rows.live
-    before = {shard: {parent for parent in row.parents if parent in over or parent in live} for shard, row in leaving.items()}
-    for row in (*over.values(), *live.values()):  # a hundred thousand, so not by way of `ShardRows`
-        for child in row.children or ():
-            if child.id in before:
-                before[child.id].add(row.id)
-    return before
 
 
 @dataclass(frozen=True)
@@ -168,7 +104,6 @@ class Folder:
         self._consumer, self._ports, self._limits = consumer, ports, limits
         self._denied = False
         self._found: list[ShardRow] = []
-        self._leaving: list[list[ShardRow]] = []
         self._changed = frozenset[str]()
         self._rests = 0
         self._ends = 0.0
@@ -202,24 +137,21 @@ class Folder:
         log.warning("rows of ended shards stay in table %s for an hour: %s", name, error)
 
     def _delete(self) -> None:
-        if not self._leaving and self._rows.folded.keys() & self._rows.over.keys():
-            self._leaving = deletable(self._consumer.view, self._expired_millis, self._limits.group, self._changed)
-        for part in self._leaving[: self._limits.writes]:
+        rows, limits = self._rows, self._limits
+        leaving = [row for row in rows.over.values() if row.id in rows.folded and row.id not in self._changed]
+        for part in chunks(leaving[: limits.most], limits.group):
             if self._is_over:
                 return
-            if not (all(_is_still_away(self._consumer.view, row) for row in part) and self._deletes(part)):
-                self._leaving = []  # what comes after a row that stays has to stay
-                return
-            self._leaving = self._leaving[1:]
+            self._deletes(part)
 
-    def _deletes(self, part: list[ShardRow]) -> bool:
-        """Whether all these rows are gone."""
-        changed = folding.delete(self._ports.store, self._consumer.epoch, part)
-        self._plans_from(self._rows.without({row.id for row in part} - changed))
+    def _deletes(self, part: list[ShardRow]) -> None:
+        refused = folding.delete(self._ports.store, self._consumer.epoch, part)
+        changed = {shard for shard, row in refused.items() if row is not None}
+        gone = refused.keys() - changed if refused else {row.id for row in part}
+        self._plans_from(self._rows.without(gone))
         if changed:
             self._changed |= changed
             log.warning("rows of %s in table %s stay: their shards are over, and somebody changed them", ", ".join(sorted(changed)[:10]), self._name)
-        return not changed
 
     def _fold(self) -> None:
         limits = self._limits
@@ -238,7 +170,7 @@ class Folder:
     def _write(self, rows: list[ShardRow]) -> None:
         if rows:
             ended = folding.fold(self._ports.store, self._consumer.epoch, rows, self._consumer.listed_millis)
-            self._plans_from(self._rows.fold(ended.shards, ended.at))
+            self._plans_from(self._rows.fold(ended.shards))
 
     @property
     def _is_over(self) -> bool:
@@ -254,9 +186,3 @@ class Folder:
 
     def _plans_from(self, rows: ShardRows) -> None:
         self._consumer.view = replace(self._consumer.view, rows=rows)
-
-    @property
-    def _expired_millis(self) -> int:
-        stream = self._consumer.identity
-        assert stream is not None  # noqa: S101 - an audit asked who it is
-        return self._consumer.listed_millis - stream.retention_millis - self._limits.margin_millis

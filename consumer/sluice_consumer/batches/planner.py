@@ -32,7 +32,7 @@ class TableView:
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
         inherited: the last batch in which an earlier epoch had bound a range of any shard.
         woken: shards that could have been left out of the last batch that read them, and took part, for a look had found something.
-        filled: the last committed batch that contained shards; None: not known, for an older version committed last.
+        filled: the last committed batch that contained shards; 0: there is none.
     """
 
     rows: Mapping[str, ShardRow]
@@ -42,7 +42,7 @@ class TableView:
     own_commits: bool = False
     inherited: int = 0
     woken: frozenset[str] = frozenset()
-    filled: int | None = None
+    filled: int = 0
 
     @property
     def number(self) -> int:

@@ -19,25 +19,25 @@ class ShardRows(Mapping[str, ShardRow]):
     Attributes:
         live: all that may still matter to a plan.
         over: rows at END in a committed batch, whose children all have rows. Nothing changes them any more.
-        folded: shards that are over, as rows `ended/<id>` say, and when that was written. Some of them may still have their own row.
+        folded: shards that are over, as rows `ended/<id>` say. Some of them may still have their own row.
         gone: how many of those have none.
     """
 
     __slots__ = ("folded", "gone", "live", "over")
 
     def __init__(
-        self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: Mapping[str, int] | None = None, gone: int = 0
+        self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: AbstractSet[str] = frozenset(), gone: int = 0
     ) -> None:
-        self.live, self.over, self.folded, self.gone = live, over or {}, folded or {}, gone
+        self.live, self.over, self.folded, self.gone = live, over or {}, folded, gone
 
     @staticmethod
-    def of(rows: Mapping[str, ShardRow], committed: int, folded: Mapping[str, int] | None = None) -> ShardRows:
+    def of(rows: Mapping[str, ShardRow], committed: int, folded: AbstractSet[str] = frozenset()) -> ShardRows:
         """Rows as a table has them, and the shards that were folded, while `committed` is the last committed batch."""
         return _counted(ShardRows({}, folded=folded).known(rows.values(), committed))
 
-    def fold(self, shards: Iterable[str], at: int) -> ShardRows:
-        """With these shards folded, too, at this time."""
-        return _counted(ShardRows(self.live, self.over, dict(self.folded) | dict.fromkeys(shards, at)))
+    def fold(self, shards: AbstractSet[str]) -> ShardRows:
+        """With these shards folded, too."""
+        return _counted(ShardRows(self.live, self.over, self.folded | shards))
 
     def without(self, shards: AbstractSet[str]) -> ShardRows:
         """Without rows that are over and were deleted."""

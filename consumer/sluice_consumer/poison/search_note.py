@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sluice_consumer.poison.search import HANG, Evidence, Search
+from sluice_consumer.poison.search import Evidence, Search
 
 
 def stored(search: Search, now: float) -> dict[str, Any]:
@@ -25,8 +25,6 @@ def stored(search: Search, now: float) -> dict[str, Any]:
         "failures": evidence.failures,
         "alone": evidence.alone,
         "seconds": int(now - evidence.since) if evidence.alone else 0,
-        "passed": False,  # for an earlier version's driver, as is the next
-        "between": bool(evidence.witnesses),
         "refused": evidence.refused,
     }
     control: dict[str, Any] = {}
@@ -58,17 +56,17 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         failures=told["failures"],
         alone=told["alone"],
         since=now - told["seconds"],
-        witnesses=frozenset(known.get("witnesses", ())),
+        witnesses=frozenset(known["witnesses"]),
         refused=told["refused"],
-        kind=known.get("kind", HANG),
+        kind=known["kind"],
     )
     return replace(
         beginning,
         evidence=evidence,
         controls=known["controls"],
         control=known.get("control"),
-        counts=dict(known.get("tally", {})),
-        known=frozenset(known.get("known", ())),
+        counts=dict(known["tally"]),
+        known=frozenset(known["known"]),
         suspects=dict(known.get("suspects", {})),
-        failing=now - known["lasts"] if known.get("lasts") else None,
+        failing=now - known["lasts"] if known["lasts"] else None,
     )

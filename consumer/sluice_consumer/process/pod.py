@@ -45,18 +45,13 @@ def table_made(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get(TABLE_MADE) == "true"
 
 
-def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
-    """Whose driver this process is; `name` is the configuration's. Outside Kubernetes it is nobody's, unless the environment names an owner.
-
-    An older operator gives no owner: then it is the KinesisConsumer `name` of the pod's namespace, in a cluster that is not known.
-    """
-    in_pod = "SLUICE_POD_NAME" in environment
-    here = f"{environment['SLUICE_POD_NAMESPACE']}/{name}" if in_pod else ""
-    return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()), writes=in_pod)
+def owner(environment: Mapping[str, str] = os.environ) -> Owner:
+    """Whose driver this process is. Outside Kubernetes it is nobody's, unless the environment names an owner."""
+    return Owner(environment.get(OWNER, ""), tuple(environment.get(CLUSTER, "").split()), writes="SLUICE_POD_NAME" in environment)
 
 
 def spec(environment: Mapping[str, str] = os.environ) -> SpecName:
-    """The version of this driver's spec. An older operator says neither; outside Kubernetes a person may."""
+    """The version of this driver's spec. Outside Kubernetes a person may say it."""
     told = (environment.get(name, "")[:SPEC_CHARACTERS] or None for name in (SPEC_HASH, IMAGE))
     return SpecName(*told)
 

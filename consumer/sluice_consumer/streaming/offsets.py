@@ -28,7 +28,7 @@ class Offset:
         consumer: the consumer's id; a number means nothing in another table.
         batch: the batch's number over the consumer's whole life.
         first: the offset that a query begins with; it precedes the first batch, and is not a batch itself.
-        generation: that of the epoch which gave the batch to this checkpoint directory; 0: unknown, an older version stored the offset.
+        generation: that of the epoch which gave the batch to this checkpoint directory, 0 in the first offset.
     """
 
     consumer: str
@@ -37,7 +37,7 @@ class Offset:
     generation: int = 0
 
     def to_map(self) -> dict[str, Any]:
-        """The JSON object; always in this order, for Spark compares the text. What is not known is not in it."""
+        """The JSON object; always in this order, for Spark compares the text. What says nothing is not in it."""
         generation = {"generation": self.generation} if self.generation else {}
         return {"batch": self.batch, "consumer": self.consumer} | generation | ({"first": True} if self.first else {})
 
@@ -102,25 +102,11 @@ def seen_less(view: TableView, offset: Offset) -> BatchPlan | None:
     Raises:
         Refused: more than the last one, or the batch after it was begun; their ranges are no longer known.
     """
-    if not _missed(view, offset.batch):
+    if offset.batch >= view.filled:
         return None
     if offset.batch < view.committed - 1:
         raise _too_old(view, offset.batch)
     return of_committed(view, view.committed)
-
-
-def _missed(view: TableView, batch: int) -> bool:
-    """Whether a batch with shards was committed after this one.
-
-    Where an older version committed last, only rows show it. Once the next batch is begun, its shards no longer say in which batch they were before.
-    A number passes without shards only while a row waits to join, and then one or two at a time (`planner.waits_for_number`).
-    """
-    if view.filled is not None:
-        return batch < view.filled
-    if any(batch < row.batch <= view.committed for row in view.rows.values()):
-        return True
-    passed = EMPTY if any(row.joins > view.committed for row in view.rows.values()) else 0
-    return batch < view.committed - passed and any(row.batch > view.committed for row in view.rows.values())
 
 
 def of_committed(view: TableView, number: int) -> BatchPlan:

@@ -263,13 +263,6 @@ def test_options_that_differ_from_those_of_a_complete_migration_are_told(call: C
     assert "it was now when" in warnings[2]
 
 
-def test_a_migration_of_an_earlier_version_says_nothing_of_its_options(call: Callable[..., Result], bench: Any) -> None:
-    """It did not store them."""
-    call(*MIGRATE)
-    del bench.table.rows[MIGRATION]["choices"]
-    assert json.loads(call(*MIGRATE, "--unstarted", "now").stdout)["warnings"] == 0
-
-
 @pytest.mark.parametrize(("value", "advice"), [("2023-01-01", "2023-01-01T00:00:00Z"), ("2023-01-01T10:30", "2023-01-01T10:30:00Z")])
 def test_the_time_that_is_advised_is_one_that_is_taken(call: Callable[..., Result], value: str, advice: str) -> None:
     """Word for word."""

@@ -131,14 +131,14 @@ def test_a_row_that_was_put_late_is_skipped() -> None:
 
 
 ODD: dict[str, dict[str, Any]] = {
-    "text": {"shards": "all"},
-    "a list": {"shards": ["a"]},
+    "text": {"shards": "all", "at": 1},
+    "a list": {"shards": ["a"], "at": 1},
     "nothing": {},
-    "numbers": {"shards": frozenset({1, 2})},
-    "no map of notes": {"shards": frozenset({"a"}), "notes": "x"},
-    "a note that is no text": {"shards": frozenset({"a"}), "notes": {"a": 1}},
+    "numbers": {"shards": frozenset({1, 2}), "at": 1},
+    "no map of notes": {"shards": frozenset({"a"}), "at": 1, "notes": "x"},
+    "a note that is no text": {"shards": frozenset({"a"}), "at": 1, "notes": {"a": 1}},
     "a time that is no number": {"shards": frozenset({"a"}), "at": "x"},
-    "an attribute that is unknown": {"shards": frozenset({"a"}), "z": 1},
+    "an attribute that is unknown": {"shards": frozenset({"a"}), "at": 1, "z": 1},
 }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
-
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol import versions
@@ -58,10 +56,9 @@ def test_versions_that_committed_nothing_leave_the_list_first() -> None:
     assert [version.first for version in versions.known(store)] == [1, 1041, *[1048] * (LISTED - 2)]
 
 
-def consumer(committed: int, last_reset: str | None = None, reset_after: int | None = None, worked: str | None = None) -> ConsumerRow:
-    """A consumer row; `worked` is the last reset before the last one after which a batch was committed."""
-    before = {"of": last_reset or ""} | ({"worked": worked} if worked else {})
-    return ConsumerRow("c", "arn", 1, committed=committed, last_reset=last_reset, reset_after=reset_after, reset_before=before)
+def consumer(committed: int, last_reset: str | None = None, reset_after: int | None = None) -> ConsumerRow:
+    """A consumer row."""
+    return ConsumerRow("c", "arn", 1, committed=committed, last_reset=last_reset, reset_after=reset_after)
 
 
 def test_what_a_reset_has_separated_is_out_of_reach_once_batches_were_committed() -> None:
@@ -75,23 +72,7 @@ def test_what_a_reset_has_separated_is_out_of_reach_once_batches_were_committed(
     assert within_reach((one, two, idle, replace(again, slot=3)), consumer(7, "first", 7)) == (one, two, replace(again, slot=3))
     assert within_reach((one, two, again), consumer(7, "second", 7)) == (one, two)
     assert within_reach((one, two, again), consumer(9, "first", 7)) == (again,)
-    assert within_reach((one, two, again), consumer(9, "second", 9, "first")) == (again,)
-
-
-def test_batches_of_a_driver_that_names_no_version_after_a_reset_count() -> None:
-    """An older driver has worked since: nothing that was kept before is in reach."""
-    one = Version(SpecName("a"), 1, 1, 0)
-    assert within_reach((one,), consumer(9, "first", 7)) == ()
-    assert within_reach((one,), consumer(9, "second", 9, "first")) == ()
-
-
-@pytest.mark.parametrize("before", [{}, {"of": "first"}, {"worked": "zero"}], ids=["no note", "that of another reset", "a note of none"])
-def test_what_a_reset_of_an_older_version_has_separated_is_not_known(before: dict[str, str]) -> None:
-    """It keeps no note, or the one that it found. Only a version that was named since is in reach."""
-    one, two = Version(SpecName("a"), 1, 1, 0), Version(SpecName("a"), 10, 2, 0, slot=1, reset="second")
-    row = replace(consumer(9, "second", 9), reset_before=before)
-    assert within_reach((one,), row) == ()
-    assert within_reach((one, two), row) == (two,)
+    assert within_reach((one, two, again), consumer(9, "second", 9)) == (again,)
 
 
 def test_before_the_first_batch_only_the_last_reset_counts() -> None:

@@ -72,13 +72,13 @@ def taken(row: ConsumerRow, owner: Owner | None) -> tuple[str | None, str | None
 @pytest.mark.parametrize(
     ("row", "owner", "left"),
     [
-        pytest.param(FREE, OURS, ("shop/orders", "c1"), id="an older version wrote the row"),
-        pytest.param(FREE, UNKNOWN, ("shop/orders", None), id="an older version, and the cluster is not known"),
+        pytest.param(FREE, OURS, ("shop/orders", "c1"), id="nobody owns it yet"),
+        pytest.param(FREE, UNKNOWN, ("shop/orders", None), id="nobody owns it yet, and the cluster is not known"),
         pytest.param(FREE, NOBODY, (None, None), id="a run outside of Kubernetes"),
         pytest.param(FREE, BY_HAND, (None, None), id="a run outside of Kubernetes, as the owner of another table"),
         pytest.param(OWNED, BY_HAND, ("shop/orders", "c1"), id="a run outside of Kubernetes, as the owner"),
         pytest.param(OWNED, OURS, ("shop/orders", "c1"), id="the same resource, however often it was made again"),
-        pytest.param(OWNED, UNKNOWN, ("shop/orders", "c1"), id="an older operator made the driver"),
+        pytest.param(OWNED, UNKNOWN, ("shop/orders", "c1"), id="the driver does not know its cluster"),
         pytest.param(replace(OWNED, cluster=None), OURS, ("shop/orders", "c1"), id="the cluster becomes known"),
         pytest.param(OWNED, NAMED, ("shop/orders", "prod c1"), id="the cluster gets a name"),
         pytest.param(BOTH, Owner("shop/orders", ("prod", "c9")), ("shop/orders", "prod c9"), id="it is rebuilt with its name"),
@@ -100,7 +100,7 @@ def test_who_may_take_the_lease_and_what_the_row_names_then(row: ConsumerRow, ow
         pytest.param(OTHER, id="another resource"),
         pytest.param(Owner("shop/orders", ("c2",)), id="the same name in another cluster"),
         pytest.param(Owner("shop/orders", ("prod", "c2")), id="the same name in another cluster with a name"),
-        pytest.param(Owner("test/orders"), id="another resource, of an older operator"),
+        pytest.param(Owner("test/orders"), id="another resource, whose cluster is not known"),
         pytest.param(NOBODY, id="a run outside of Kubernetes"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_take_is_refused_if_the_owner_is_another_than_was_read(changes: dict[s
 
 
 def test_a_take_of_a_row_without_an_owner_is_refused_if_one_was_named_meanwhile() -> None:
-    """Two resources start on the table of an older version at once: one of them has it."""
+    """Two resources start at once on a table that nobody owns: one of them has it."""
     store = stored(OWNED)
     assert store.take(FREE, replace(FREE, token="t5", owner="test/orders")) is None
     assert consumer(store) == OWNED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.table import Delete
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Consumer
-from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits, FoldPorts, deletable, foldable
+from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits, FoldPorts, foldable
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.batches.shard_rows import ShardRows
 from sluice_consumer.streaming import offsets
@@ -43,20 +43,15 @@ def read(shard: str, parents: str = "", **more: Any) -> ShardRow:
     return replace(row, **more)
 
 
-def view(*rows: ShardRow, listed: str = "open child", folded: str = "", at: int = LONG_AGO, committed: int = 5, filled: int | None = 5) -> TableView:
-    """What an epoch knows; shards were folded `at` a time."""
-    known = ShardRows.of({row.id: row for row in rows}, committed, dict.fromkeys(folded.split(), at))
+def view(*rows: ShardRow, listed: str = "open child", folded: str = "", committed: int = 5, filled: int = 5) -> TableView:
+    """What an epoch knows."""
+    known = ShardRows.of({row.id: row for row in rows}, committed, frozenset(folded.split()))
     return TableView(known, committed, frozenset(listed.split()), filled=filled)
 
 
 def found(*rows: ShardRow, **more: Any) -> list[str]:
     """Which may be folded."""
     return [row.id for row in foldable(view(*rows, **more))]
-
-
-def deleted(*rows: ShardRow, group: int = 90, **more: Any) -> list[list[str]]:
-    """Which may be deleted, in which transactions, a day's retention before `NOW`."""
-    return [[row.id for row in part] for part in deletable(view(*rows, **more), NOW - DAY, group)]
 
 
 # -- which -------------------------------------------------------------------------------------------------------------------------
@@ -83,7 +78,6 @@ KEPT: dict[str, tuple[Sequence[ShardRow], dict[str, Any]]] = {
     "its batch is the newest that is committed": ([replace(OLD, batch=5), replace(CHILD, batch=5)], {}),
     "all later batches are open": ([replace(OLD, batch=5), replace(CHILD, start=Position.after("1"), batch=6)], {}),
     "all later batches contained no shards": ([OLD, CHILD], {"filled": 2}),
-    "an older version committed last": ([OLD, CHILD], {"filled": None}),
     "it was folded before": ([OLD, CHILD], {"folded": "old"}),
 }
 
@@ -102,80 +96,6 @@ def test_a_child_that_knows_how_old_it_may_be_has_begun() -> None:
 def test_a_row_that_tells_its_children_nothing_need_not_wait_for_them() -> None:
     """It knows no time, and nor does its child, which `process` never reads."""
     assert found(replace(OLD, read_to=0), replace(CHILD, end=TRIM_HORIZON, read_to=0, batch=5)) == ["old"]
-
-
-# Rows at END whose `readTo` does not say when their shards were read: closed before a start at LATEST, or migrated, or empty; or a clock was wrong.
-TIMELESS = {"none": {"read_to": 0}, "never bound": {"read_to": 0, "batch": 0}, "in the future": {"read_to": NOW + 300 * DAY}, "now": {"read_to": NOW}}
-
-
-@pytest.mark.parametrize("row", TIMELESS.values(), ids=TIMELESS)
-@pytest.mark.parametrize("child", [CHILD, replace(CHILD, read_to=0), replace(CHILD, end=END, children=())], ids=["open", "no time", "ended"])
-def test_a_row_without_a_time_is_as_old_as_its_id(row: dict[str, Any], child: ShardRow) -> None:
-    """What its children say does not matter. So it goes a retention after it was folded."""
-    old = replace(OLD, **row)
-    assert "old" in found(old, child)
-    assert deleted(old, child, folded="old", at=NOW - DAY) == []
-    assert deleted(old, child, folded="old", at=NOW - DAY - 1) == [["old"]] if row["read_to"] != NOW else True
-
-
-def test_a_row_is_deleted_a_retention_after_its_shard_was_read() -> None:
-    """Though it was folded only now."""
-    assert deleted(OLD, CHILD, folded="old", at=NOW) == [["old"]]
-    assert deleted(replace(OLD, read_to=NOW - DAY), CHILD, folded="old", at=NOW) == []
-
-
-def test_a_row_whose_shard_is_listed_again_stays() -> None:
-    """The listing that lacked it was wrong."""
-    assert deleted(OLD, CHILD, folded="old", listed="old child") == []
-
-
-@pytest.mark.parametrize("filled", [None, 2, 5])
-def test_a_row_is_deleted_once_a_later_batch_contained_shards(filled: int | None) -> None:
-    """An older version may have read the shard again: in the last batch, say, or in one after which only rows tell which was the last."""
-    again = replace(OLD, batch=filled or 5)
-    assert deleted(again, CHILD, folded="old", filled=filled) == []
-    assert deleted(again, CHILD, folded="old", filled=(filled or 5) + 1) == [["old"]]
-
-
-def test_a_directory_that_lacks_the_batch_of_a_row_that_was_read_again_is_refused() -> None:
-    """By that row alone: the others take part in an open batch. No turn deletes it."""
-    again, child = replace(OLD, batch=5, read_to=NOW - 2 * DAY), replace(CHILD, start=Position.after("5"), batch=6)
-    seen = view(again, child, listed="child", folded="old", filled=None)
-    with pytest.raises(Refused):
-        offsets.seen_less(seen, Offset("c", 4))
-    assert deletable(seen, NOW - DAY) == []
-
-
-def test_those_go_first_that_were_read_longest_ago() -> None:
-    """Parents mostly before their children."""
-    rows = [ended("a", read_to=LONG_AGO), ended("b", read_to=LONG_AGO - 2), ended("c", read_to=LONG_AGO - 1), read("open")]
-    assert found(*rows) == ["b", "c", "a"]
-
-
-def test_a_row_is_deleted_when_it_was_folded_and_no_parent_has_a_row() -> None:
-    """So no row at END names a child without one."""
-    rows = ended("a", children="b"), ended("b", "a", "c"), ended("c", "b"), ended("d", "gone"), ended("e")
-    assert deleted(*rows, folded="a b c d gone") == [["a", "d"], ["b"], ["c"]]
-    assert deleted(*rows, folded="a b c d gone", group=1) == [["a"], ["d"], ["b"], ["c"]]
-
-
-def test_a_row_waits_for_all_rows_that_come_before_it() -> None:
-    """A merge of a shard and of one that is two splits older; and what comes after a row that stays, stays."""
-    rows = (
-        ended("a", children="b"),
-        ended("b", "a", "d"),
-        ended("c", children="d"),
-        ended("d", "b c"),
-        ended("e", "d stays"),
-        read("stays"),
-        ended("f", "e"),
-    )
-    assert deleted(*rows, folded="a b c d e f") == [["a", "c"], ["b"], ["d"]]
-
-
-def test_a_row_that_a_parent_names_waits_for_it_though_it_does_not_name_the_parent() -> None:
-    """An older version goes by the parent's row."""
-    assert deleted(ended("a", children="b"), ended("b"), ended("c", children="d"), ended("d"), folded="a b d") == [["a"], ["b"]]
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------------------
@@ -302,57 +222,6 @@ def test_a_table_that_refuses_for_another_reason_is_left_alone_for_a_while(step:
     assert set(bench.store.shards()) == {S0}
 
 
-def test_a_row_that_cannot_go_stops_no_other() -> None:
-    """It is listed for ever, and 400 shards come after it, one out of another: those wait for it. A thousand others do not."""
-    bench, consumer = beside(1000)
-    lineage = [f"late-{number:03d}" for number in range(400)]
-    for shard, parent, child in zip(lineage, ["", *lineage], [*lineage[1:], ""], strict=False):
-        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
-        bench.table.rows[row.key] = row.to_item()
-    consumer = bench.begin()
-    consumer.audit()
-    listed = consumer.view.listed | {lineage[0]}
-    folder = folding(consumer, FoldLimits(least=1))
-    for _ in range(12):
-        consumer.view = replace(consumer.view, listed=listed)
-        folder.turn()
-    assert {shard for shard in bench.store.shards() if shard.startswith("old")} == set()
-    assert {shard for shard in bench.store.shards() if shard.startswith("late")} == set(lineage)
-
-
-def test_rows_without_a_time_go_a_retention_after_they_were_folded() -> None:
-    """A chain of them, whose last child is read all the time. An earlier driver folded them."""
-    bench, consumer = beside(0)
-    for shard, parent, child in (("a", "", "b"), ("b", "a", S0)):
-        bench.table.rows[f"shard/{shard}"] = ended(shard, parent, child, batch=0, read_to=0).to_item()
-    consumer = bench.begin()
-    turns(consumer, folding(consumer, ALL), 2)
-    assert bench.store.contents().folded == {"a": bench.now // 1000 * 1000, "b": bench.now // 1000 * 1000}
-    assert set(bench.store.shards()) == {"a", "b", S0}
-    bench.now += DAY + 3_700_000
-    heir = bench.begin()
-    turns(heir, folding(heir, ALL))
-    assert set(bench.store.shards()) == {S0}
-
-
-def test_a_row_whose_shard_is_listed_again_holds_those_that_come_after_it() -> None:
-    """Though all were to be deleted one after the other."""
-    bench, consumer = beside(0)
-    for shard, parent, child in (("a", "", "b"), ("b", "a", "c"), ("c", "b", "")):
-        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
-        bench.table.rows[row.key] = row.to_item()
-    consumer = bench.begin()
-    folder = folding(consumer, FoldLimits(least=1, writes=1))
-    turns(consumer, folder, 2)
-    assert set(bench.store.shards()) == {"b", "c", S0}
-    for _ in range(3):
-        consumer.view = replace(consumer.view, listed=consumer.view.listed | {"b"})
-        folder.turn()
-    assert set(bench.store.shards()) == {"b", "c", S0}
-    turns(consumer, folder, 2)
-    assert set(bench.store.shards()) == {S0}
-
-
 def test_a_turn_ends_when_its_time_is_over() -> None:
     """A table with few write units needs a second for each transaction; a batch waits meanwhile."""
     _, consumer = beside(1500, table := Counted())
@@ -384,7 +253,7 @@ def test_a_later_epoch_ends_it() -> None:
 
 
 def test_a_row_that_somebody_changed_by_hand_stays(caplog: pytest.LogCaptureFixture) -> None:
-    """It is named once. The next epoch reads it."""
+    """It is named once, and stops no other. Its shard is over all the same."""
     bench, consumer = beside(5)
     folder = folding(consumer, ALL)
     turns(consumer, folder)
@@ -393,43 +262,8 @@ def test_a_row_that_somebody_changed_by_hand_stays(caplog: pytest.LogCaptureFixt
         turns(consumer, folder, 3)
     (record,) = caplog.records
     assert "old-00003" in record.getMessage()
-    assert set(bench.store.shards()) == {"old-00003", S0}
-    assert bench.begin().view.rows["old-00003"].end == Position.after("1")
-
-
-def test_parents_go_first_though_a_transaction_fails() -> None:
-    """At no moment a row at END names a child that has none."""
-    bench, consumer = beside(0, table := Counted())
-    names = ["a", "b", "c", "d"]
-    for shard, parent, child in zip(names, ["", *names], [*names[1:], ""], strict=False):
-        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
-        bench.table.rows[row.key] = row.to_item()
-    consumer = bench.begin()
-    folder = folding(consumer, FoldLimits(least=1, rests=0))
-    turns(consumer, folder)
-
-    def each() -> None:
-        rows = bench.store.shards()
-        assert not [child.id for row in rows.values() for child in row.children or () if child.id not in rows]
-        table.error, table.step = (ServiceUnavailable("no answer"), "delete") if len(rows) == 4 and not table.error else (None, "")
-
-    table.each = each
-    turns(consumer, folder, 2)
-    assert set(bench.store.shards()) == {S0}
-
-
-def test_what_comes_after_a_row_that_somebody_changed_stays() -> None:
-    """Its parent's row may name it."""
-    bench, consumer = beside(0)
-    for shard, parent, child in (("a", "", "b"), ("b", "a", "c"), ("c", "b", ""), ("d", "", "")):
-        row = ended(shard, parent, child, batch=1, read_to=bench.now - 2 * DAY)
-        bench.table.rows[row.key] = row.to_item()
-    consumer = bench.begin()
-    folder = folding(consumer, ALL)
-    turns(consumer, folder)
-    bench.table.rows["shard/b"]["batch"] = 2
-    turns(consumer, folder, 3)
-    assert set(bench.store.shards()) == {"b", "c", S0}
+    assert {key for key in bench.table.rows if key.startswith("shard/")} == {"shard/old-00003", f"shard/{S0}"}
+    assert set(bench.begin().view.rows) == {S0}
 
 
 def test_a_real_lineage_folds_away() -> None:
@@ -508,27 +342,18 @@ def _outcome(seen: TableView, batch: int) -> Any:
         return str(refused)
 
 
-def _removed(seen: TableView, shards: Iterable[str]) -> TableView:
-    assert isinstance(seen.rows, ShardRows)
-    return replace(seen, rows=seen.rows.fold(frozenset(shards), LONG_AGO).without(set(shards)))
-
-
-@given(
-    st.lists(BEGUN, min_size=1, max_size=6, unique_by=lambda row: row.id), st.sets(st.sampled_from(NAMES), max_size=2), st.sampled_from([None, 4, 5])
-)
-def test_no_answer_changes_when_rows_are_folded_and_deleted(rows: list[ShardRow], listed: set[str], filled: int | None) -> None:
-    """One after the other, and in an older version too, as far as it is deleted in order. A later batch has its shards in an open one now, if any."""
+@given(st.lists(BEGUN, min_size=1, max_size=6, unique_by=lambda row: row.id), st.sets(st.sampled_from(NAMES), max_size=2), st.sampled_from([4, 5]))
+def test_no_answer_changes_when_rows_are_folded_and_deleted(rows: list[ShardRow], listed: set[str], filled: int) -> None:
+    """One after the other. A later batch has its shards in an open one now, if any."""
     newest = max((row.batch for row in rows if row.batch <= 5), default=0)
-    later = max(filled or 0, newest) if any(row.batch > 5 for row in rows) else newest
-    seen = view(*rows, listed=" ".join(listed), filled=filled and later)
+    later = max(filled, newest) if any(row.batch > 5 for row in rows) else newest
+    seen = view(*rows, listed=" ".join(listed), filled=later)
     seen = replace(seen, asked=frozenset(seen.live))
     wanted = answers(seen)
-    folded = frozenset(row.id for row in foldable(seen))
+    folded = {row.id for row in foldable(seen)}
     assert isinstance(seen.rows, ShardRows)
-    now = replace(seen, rows=seen.rows.fold(folded, LONG_AGO))
-    assert answers(now) == wanted
-    while isinstance(now.rows, ShardRows) and (leaving := deletable(now, NOW - DAY)):
-        now = _removed(now, [row.id for row in leaving[0]])
-        assert answers(now) == wanted
-        older = replace(now, rows=ShardRows.of(dict(now.rows), now.committed))
-        assert planner.missing_children(older, 2) == planner.missing_children(seen, 2)
+    now = seen.rows.fold(folded)
+    assert answers(replace(seen, rows=now)) == wanted
+    for shard in sorted(folded):
+        now = now.without({shard})
+        assert answers(replace(seen, rows=now)) == wanted

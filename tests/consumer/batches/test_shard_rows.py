@@ -77,7 +77,7 @@ def test_folded_shards_are_counted_whether_their_rows_are_gone_or_not() -> None:
     """The report, metrics and `Ready` say the same before, in between and after."""
     rows = {shard: row(shard, END) for shard in ("one", "two", "three")} | {"live": row("live", Position.after("1"))}
     unfolded = ShardRows.of(rows, 5)
-    folded = unfolded.fold(["one", "two"], NOW)
+    folded = unfolded.fold({"one", "two"})
     deleted = folded.without({"one", "two"}).known([row("live", Position.after("2"))], 5)
     again = ShardRows.of(dict(deleted), 5, deleted.folded)
     for found in (unfolded, folded, folded.without({"one"}), deleted, again):

@@ -55,9 +55,3 @@ def test_what_is_stored_has_no_floats(alone: int) -> None:
     """A checkpoint table holds none."""
     known = stored(Search(3, evidence=Evidence("e", 3, alone, since=1.5)), 9.75)
     assert {type(value) for value in known["evidence"].values()} <= {str, int, bool}
-
-
-def test_a_note_of_an_earlier_version_is_read() -> None:
-    """It knew of no witnesses by name."""
-    known = {"evidence": {"error": "e", "failures": 3, "alone": 1, "seconds": 5, "passed": True, "between": True, "refused": False}, "controls": 1}
-    assert restored(Search(3), known, 10.0).evidence == Evidence("e", 3, 1, since=5.0, kind=HANG)

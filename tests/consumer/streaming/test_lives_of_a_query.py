@@ -14,7 +14,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END
 from sluice_consumer.batches.folding import FoldLimits
 
-ALL = FoldLimits(least=1, margin_millis=0)
+ALL = FoldLimits(least=1)
 
 
 class Full(dict[int, Content]):

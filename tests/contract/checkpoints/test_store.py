@@ -251,23 +251,15 @@ def test_no_other_epoch_keeps_a_retention(store: CheckpointStore, epoch: Epoch) 
 
 
 def test_a_commit_says_which_batch_contained_shards_last(store: CheckpointStore) -> None:
-    """In the same write. Of a commit that does not say it, as an older version's, nothing is known."""
-    assert consumer(store).last_filled is None
+    """In the same write."""
+    assert consumer(store).filled == 0
     store.commit(EPOCH, 8, filled=8)
     store.commit(EPOCH, 9, filled=8)
-    assert consumer(store) == replace(CONSUMER_ROW, committed=9, filled=8, filled_at=9)
-    assert consumer(store).last_filled == 8
-    store.commit(EPOCH, 10)
-    assert consumer(store).last_filled is None
-
-
-def test_of_a_consumer_that_committed_nothing_no_batch_contained_shards() -> None:
-    """So folding may begin with its first batch."""
-    assert replace(CONSUMER_ROW, committed=0).last_filled == 0
+    assert consumer(store) == replace(CONSUMER_ROW, committed=9, filled=8)
 
 
 def test_a_commit_leaves_its_time_for_people(store: CheckpointStore) -> None:
-    """Of a later commit that leaves none, as an older version's, no time is known."""
+    """Of a later commit that leaves none, no time is known."""
     facts = {"at": 2_000, "former": 1_000, "records": 7}
     store.commit(EPOCH, 8, facts=facts)
     assert consumer(store).commit_facts == {"batch": 8, **facts}

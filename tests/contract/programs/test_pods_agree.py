@@ -98,15 +98,8 @@ def test_a_driver_finds_its_pod_its_table_and_its_code_in_the_environment_of_its
 @pytest.mark.parametrize("clusters", [(), ("uid-1",), ("prod-eu", "uid-1")], ids=["cluster not known", "by uid", "by name and uid"])
 def test_a_driver_is_told_whose_the_table_is(clusters: tuple[str, ...]) -> None:
     """The resource, and by what its cluster is known. A resource that is made again is the same owner: its uid is not in it."""
-    found = pod.owner("orders", environment(made(clusters)))
+    found = pod.owner(environment(made(clusters)))
     assert (found, str(RESOURCE.uid) in str(found)) == (Owner("team-a/orders", clusters), False)
-
-
-def test_a_driver_of_an_older_operator_finds_the_same_owner() -> None:
-    """After `helm rollback` of the operator, an image of this version goes on with the table that it owns."""
-    given = {name: value for name, value in environment(made(("uid-1",))).items() if name not in {pod.OWNER, pod.CLUSTER}}
-    name = configs.parse(made()["metadata"]["annotations"][CONFIG]).name
-    assert pod.owner(name, given) == Owner("team-a/orders")
 
 
 def test_what_the_chart_takes_for_a_name_of_a_cluster_the_command_takes() -> None:

@@ -17,11 +17,10 @@ from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
 from sluice_checkpoints.protocol import lease
-from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
-from sluice_checkpoints.protocol.rows import SHARD_PREFIX, ShardRow
-from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.versions import SpecName
 from sluice_consumer.batches import planner, retention, versions
 from sluice_consumer.batches.batch_letters import BatchLetters
@@ -59,7 +58,6 @@ class Orders:
         owner, clusters: whose driver it is; "" is nobody's.
         spec: the hash of its spec.
         standby: it stands by until the lease is released or has expired.
-        older: it is of a version that knows no folded shards. late: though it is, it may be given a listing that still has expired shards.
     """
 
     lease: float = 12.0
@@ -69,23 +67,8 @@ class Orders:
     accept: int | None = None
     owner: str = OWNER
     clusters: tuple[str, ...] = CLUSTER
-    older: bool = False
-    late: bool = False
     spec: str = "a"
     standby: bool = False
-
-
-class OlderStore(CheckpointStore):
-    """The store of a version that knows no folded shards: it passes over rows of kinds that it does not know."""
-
-    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None, _facts: object = None) -> None:
-        """See `CheckpointStore`."""
-        super().commit(epoch, batch, letters)
-
-    def contents(self) -> TableShards:
-        """See `CheckpointStore`."""
-        found = (ShardRow.from_item(item) for item in self.table.scan() if item["id"].startswith(SHARD_PREFIX))
-        return TableShards({row.id: row for row in found})
 
 
 class Stop:
@@ -273,20 +256,18 @@ class SimulatedEpoch:
         assert self.taken is not None
         client, habits = Client(driver, self.world.table, self.world.now, self.world.habits.picks), self.world.habits
         client.page = habits.page
-        store = OlderStore(client) if self.orders.older else CheckpointStore(client)
-        catalog = Catalog(driver, self.world.stream, late=self.orders.late or not self.orders.older)
+        store, catalog = CheckpointStore(client), Catalog(driver, self.world.stream)
         self.consumer = consumer = Consumer(store, catalog, self.taken.epoch)
         consumer.begin()
         self.world.ledger.reported.update(consumer.notes)
         source = Source(driver, self.world.source(consumer.identify()))
         retention.settle(consumer, self.world.kinesis(), source, self.orders.accept)
-        if not self.orders.older:
-            versions.begin(consumer, SpecName(self.orders.spec), 0)
+        versions.begin(consumer, SpecName(self.orders.spec), 0)
         self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
-        limits = FoldLimits(habits.folds if habits.folds and not self.orders.older else NEVER, group=2, writes=2, margin_millis=1000, rests=0)
+        limits = FoldLimits(habits.folds or NEVER, group=2, writes=2, rests=0)
         folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
         timings = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)

@@ -238,10 +238,10 @@ class Protocol(RuleBasedStateMachine):
     # -- epochs ---------------------------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
-    @rule(lease=leases, force=st.booleans(), older=st.sampled_from([False, False, True]))
-    def start_epoch(self, lease: float, force: bool, older: bool) -> None:  # noqa: FBT001
-        """Another driver pod starts; sometimes one of a version that knows no folded shards."""
-        self.world.settle(self.world.start(self._orders(lease, force=force, older=older)))
+    @rule(lease=leases, force=st.booleans())
+    def start_epoch(self, lease: float, force: bool) -> None:  # noqa: FBT001
+        """Another driver pod starts."""
+        self.world.settle(self.world.start(self._orders(lease, force=force)))
 
     @precondition(lambda self: self.shared and len(self.world.epochs) < MAX_EPOCHS)
     @rule(slot=slots, calls=calls, what=st.sampled_from(["start", "start", "force", "hand over"]), far=st.booleans(), late=late)
@@ -337,8 +337,8 @@ class Protocol(RuleBasedStateMachine):
             self.world.habits.folds and self._places_are_known and len(self.world.epochs) < MAX_EPOCHS and len(self.world.stream.parents) < MAX_SHARDS
         )
     )
-    @rule(slot=slots, calls=calls, audits=st.integers(1, 4), older=st.sampled_from([False, False, True]), after=after, late=late)
-    def fade(self, slot: int, calls: int, audits: int, older: bool, after: int, late: int) -> None:  # noqa: FBT001
+    @rule(slot=slots, calls=calls, audits=st.integers(1, 4), after=after, late=late)
+    def fade(self, slot: int, calls: int, audits: int, after: int, late: int) -> None:
         """A shard is split and read to its end. Everybody dies, until it has left the stream; the next epoch lists the shards some times."""
         epoch, found = self._epoch(slot), None
         self.world.split(self._shard(slot))
@@ -350,7 +350,7 @@ class Protocol(RuleBasedStateMachine):
         if found:
             self.world.freeze(found[1].process)
         self.world.overtake(0)
-        heir = self.world.start(self._orders(older=older))
+        heir = self.world.start(self._orders())
         self.world.settle(heir)
         self.world.advance(max(LEASES) * 1.05 + 1)
         for _ in range(audits):

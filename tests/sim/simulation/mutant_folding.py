@@ -10,10 +10,10 @@ from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.protocol import folding as writes
 from sluice_checkpoints.protocol.folding import EndedShards
-from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import NEW_ROW, Delete, Put
-from sluice_consumer.batches import folding, planner, shard_rows
+from sluice_consumer.batches import folding, planner
 from sluice_consumer.batches.planner import TableView
 
 FOLDING: dict[str, Any] = {"folds": 1}
@@ -40,22 +40,9 @@ def accounts_for_nothing(patch: Patch) -> None:
     **FOLDING,
 )
 def folds_what_is_listed(patch: Patch) -> None:
-    """An older version reads it again."""
+    """A reset could not go back to its records."""
     real = folding._has_left
     patch.setattr(folding, "_has_left", lambda view, row: real(replace(view, listed=frozenset()), row))
-
-
-@mutant(
-    "the row of a shard that was read lately is deleted",
-    "Folded shards: what was read of it is older than the retention",
-    stories="a_listing_that_lacks_closed_shards",
-    rules=RULES,
-    **FOLDING,
-)
-def deletes_what_was_read_lately(patch: Patch) -> None:
-    """The listing alone decides, and one that lacks shards is believed."""
-    real = folding.deletable
-    patch.setattr(folding, "deletable", lambda view, _expired, *args: real(view, 2**63, *args))
 
 
 @mutant(
@@ -68,30 +55,6 @@ def deletes_what_was_read_lately(patch: Patch) -> None:
 def folds_before_children(patch: Patch) -> None:
     """Nobody knows any more how old their first records may be."""
     patch.setattr(folding, "_has_begun", lambda _view, _row: True)
-
-
-@mutant(
-    "a row that knows no time is deleted by the listing alone",
-    "Folded shards: without a time, what counts is when it was folded",
-    stories="a_listing_that_lacks_shards_which_were_closed_before_the_start",
-    rules=RULES,
-    **FOLDING,
-)
-def deletes_what_knows_no_time(patch: Patch) -> None:
-    """The listing alone decides, and one that lacks shards is believed."""
-    patch.setattr(folding, "_read_until", lambda row, _at: row.read_to)
-
-
-@mutant(
-    "the row of a shard that is listed again is deleted",
-    "Folded shards: the last listing does not name it when its row is deleted",
-    stories="a_listing_that_lacks_a_shard_that_was_idle_for_longer_than_the_retention",
-    rules=RULES,
-    **FOLDING,
-)
-def deletes_what_is_listed(patch: Patch) -> None:
-    """An older version reads it again."""
-    patch.setattr(folding, "_is_still_away", lambda _view, _row: True)
 
 
 @mutant(
@@ -108,29 +71,6 @@ def counts_numbers_without_shards(patch: Patch) -> None:
         real(self, epoch, batch, letters, batch)
 
     patch.setattr(CheckpointStore, "commit", commit)
-
-
-@mutant(
-    "the last batch that contained shards is believed, whoever committed since",
-    "Folded shards: it is known only if the last commit says it",
-    stories="a_number_that_passes_after_an_older_version",
-    rules=RULES,
-)
-def believes_what_an_older_version_left(patch: Patch) -> None:
-    """A query of Structured Streaming misses a batch of the older version unseen."""
-    patch.setattr(ConsumerRow, "last_filled", property(lambda self: self.filled))
-
-
-@mutant(
-    "a row of the last batch that contained shards is deleted",
-    "Folded shards: its batch is before the last one that contained shards, also when its row is deleted",
-    stories="a_folded_shard_that_an_older_version_reads_again",
-    rules=RULES,
-    **FOLDING,
-)
-def deletes_rows_of_the_last_batch(patch: Patch) -> None:
-    """Nothing shows any more that a checkpoint directory lacks that batch."""
-    patch.setattr(folding, "_is_past", lambda _view, _row: True)
 
 
 @mutant(
@@ -169,23 +109,6 @@ def folds_at_once(patch: Patch) -> None:
         return ended
 
     patch.setattr(folding.folding, "fold", fold)
-
-
-@mutant(
-    "rows are deleted in any order",
-    "Folded shards: parents before their children",
-    stories="an_older_version_after_rows_were_deleted",
-    rules=RULES,
-    **FOLDING,
-)
-def deletes_children_first(patch: Patch) -> None:
-    """A row at END names a child that has lost its row: an older version gives it a new one."""
-
-    def deletable(view: TableView, _expired: int, *_: object) -> list[list[ShardRow]]:
-        rows = shard_rows.apart(view.rows)
-        return [[row] for row in sorted(rows.over.values(), key=lambda row: row.id, reverse=True) if row.id in rows.folded][:1]
-
-    patch.setattr(folding, "deletable", deletable)
 
 
 @mutant(
@@ -251,7 +174,7 @@ def deletes_blindly(patch: Patch) -> None:
     **FOLDING,
 )
 def folded_parents_are_listed(patch: Patch) -> None:
-    """As an older version does."""
+    """As a parent whose row was never there."""
     real = planner.is_read_to_end
 
     def is_read_to_end(view: TableView, child: ShardRow, parent: str) -> bool:

@@ -16,7 +16,7 @@ from sluice_checkpoints.protocol.rows import ConsumerRow
 @mutant(
     "a take-over does not ask whose the table is",
     "The owner: a driver takes the lease only if the row names its own owner, or none",
-    stories="a_second_owner a_second_owner_by_force an_owner_of_another_cluster an_owner_after_an_older_version",
+    stories="a_second_owner a_second_owner_by_force an_owner_of_another_cluster an_owner_after_a_run_without_one",
     rules="stranger advance",
     hunted=True,
     processes=(habits.READ,),

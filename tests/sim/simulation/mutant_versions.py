@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from simulation.mutant import Patch, ignoring, mutant, write_without
@@ -11,7 +10,7 @@ from simulation.mutant import Patch, ignoring, mutant, write_without
 from sluice_checkpoints.position import END
 from sluice_checkpoints.positions.placement import Placed, ResetPlacement
 from sluice_checkpoints.protocol import versions as writes
-from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.table import AnyOf
 from sluice_checkpoints.protocol.versions import KeptPosition, SpecName, Version
 from sluice_consumer.batches import versions
@@ -116,23 +115,6 @@ def over_a_reset(patch: Patch) -> None:
     """Its first batch is in front of the reset, and what it read again is in none."""
     real = writes.next_version
     patch.setattr(writes, "next_version", lambda former, spec, first, generation, at, _reset: real(former, spec, first, generation, at))
-
-
-@mutant(
-    "batches between two resets are known by versions only",
-    "Versions: done keeps the last reset before it after which a batch was committed",
-    stories="an_older_driver_works_between_two_resets",
-)
-def known_by_versions(patch: Patch) -> None:
-    """What an older driver committed after the first reset does not separate what was before it."""
-    real = writes.within_reach
-
-    def within_reach(versions: Sequence[Version], consumer: ConsumerRow) -> tuple[Version, ...]:
-        worked = [version.reset for version in versions if version.first <= consumer.committed]
-        before = {"of": consumer.last_reset or ""} | ({"worked": worked[-1]} if worked and worked[-1] else {})
-        return real(versions, replace(consumer, reset_before=before))
-
-    patch.setattr(writes, "within_reach", within_reach)
 
 
 @mutant(

@@ -24,7 +24,7 @@ T = TypeVar("T")
 # the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).
 UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE = "unavailable", "lost", "retried", "throttled", "stale"
 TORN = "torn"  # a transaction takes effect row by row, and scans see a part of it: DynamoDB isolates the two by rows only
-LATE, SHORT = "late", "short"  # of a listing: it still has shards that expired; it lacks the shards that are closed, which Kinesis never does
+LATE = "late"  # of a listing: it still has shards that expired
 FAULTS = (UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE, LATE)
 THROTTLE_SECONDS = 1.5  # less than a heartbeat's patience (a sixth of the shortest lease); more of it is UNAVAILABLE
 
@@ -163,8 +163,7 @@ class Catalog:
         fault = self._process.pause("list")
         if fault == UNAVAILABLE:
             raise ServiceUnavailable("list: injected")
-        odd = {STALE: self._stream.listed_before, SHORT: self._stream.listed_short}
-        odd |= {LATE: self._stream.listed_late} if self._late else {}
+        odd = {STALE: self._stream.listed_before} | ({LATE: self._stream.listed_late} if self._late else {})
         return odd.get(fault or "", self._stream.list_shards)()
 
     def disowned(self, places: Iterable[StreamPlace]) -> dict[StreamPlace, str]:

@@ -43,14 +43,13 @@ class Content:
 class Writer:
     """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over.
 
-    `spec`: the hash of a driver's spec. `older`: its version knows no folded shards. `paused`: a task that stood still for longer than the claim of
+    `spec`: the hash of a driver's spec. `paused`: a task that stood still for longer than the claim of
     silence bears.
     """
 
     owner: str = ""
     clusters: tuple[str, ...] = ()
     hands_over: bool = False
-    older: bool = False
     paused: bool = False
     spec: str = ""
 
@@ -140,25 +139,21 @@ class Rows:
         self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
 
     def _gone(self, keys: set[str]) -> None:
-        """Only rows of folded shards go, parents before their children: else an older version would give a child a row again."""
+        """Only rows of folded shards go."""
         if gone := [key for key in sorted(keys) if key.partition("/")[2] not in self.folded]:
             self.breaks("nothing_deleted", f"rows {gone} are gone")
-        of_table = bool(keys) and self.created == self.stream.created_millis
-        if left := [key for key in sorted(keys) if of_table and key.partition("/")[2] in self.stream.shards]:
-            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and their shards are still in the stream")
-        if left := [key for key in sorted(keys) if 0 < self._filled <= self.rows[key].get("batch", 0)]:
-            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and the last batch that contained shards, {self._filled}, had them")
         for key in keys:
             del self.rows[key]
-        named = {child["id"]: key for key, row in self.rows.items() if key.startswith("shard/") for child in row.get("children", ())}
-        if left := [(named[shard], shard) for shard in (key.partition("/")[2] for key in sorted(keys)) if shard in named]:
-            self.breaks("only_the_past_is_folded", f"these rows name children whose rows are gone: {left}")
 
     def _folds(self, ended: Row) -> None:
         for shard in sorted(ended["shards"] - self.folded):
             row = self.rows.get(f"shard/{shard}", {"end": {"at": "nowhere"}, "batch": 0})
             if row["end"]["at"] != "END" or row["batch"] > self.committed or (self.created, shard) not in self.stream.log:
                 self.breaks("only_the_past_is_folded", f"{shard} is not over: {row}")
+            if self.created == self.stream.created_millis and shard in self.stream.shards:
+                self.breaks("only_the_past_is_folded", f"{shard} was folded, and is still in the stream")
+            if 0 < self._filled <= row["batch"]:
+                self.breaks("only_the_past_is_folded", f"{shard} was folded, and the last batch that contained shards, {self._filled}, had it")
             if "note" in row and f"{shard}: {row['note']}" not in self.reported:
                 self.breaks("only_the_past_is_folded", f"{shard} was folded before anybody reported that {row['note']}")
         self.folded |= ended["shards"]
@@ -190,8 +185,8 @@ class Rows:
                 self._filled = number
             self.versions.committed(number, self.writer.spec, self.rows)
             self._committed(row["consumerId"], number)
-        if row["committed"] and row.get("filledAt") == row["committed"] and row["filled"] != self._filled:
-            self.breaks("what_it_says_is_true", f"batch {self._filled} was the last with shards, and the consumer row says {row['filled']}")
+        if row.get("filled", 0) != self._filled:
+            self.breaks("what_it_says_is_true", f"batch {self._filled} was the last with shards, and the consumer row says {row.get('filled')}")
 
     def _resets(self, row: Row, former: Row) -> None:
         """A plan is named once, and is carried out when it is done."""
@@ -270,7 +265,7 @@ class Rows:
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
-        if shard in self.folded and not self.writer.older:
+        if shard in self.folded:
             self.breaks("only_the_past_is_folded", f"{shard} was folded, and is read again: {row}")
         if row["start"] != former["end"] or rank(row["end"]) < rank(row["start"]):
             self.breaks("positions_only_grow", f"{shard}: {former['end']} -> ({row['start']}, {row['end']}]")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import NOTHING, READ, Habits
-from simulation.ports import LATE, LOST, SHORT, TORN
+from simulation.ports import LATE, LOST, TORN
 from simulation.story import Entry, begin, inherit, reach, story, with_records
 from simulation.world import World
 
@@ -60,17 +60,6 @@ def lists(world: World, epoch: SimulatedEpoch, fault: str) -> None:
     """A driver lists the shards, and is given an odd answer."""
     epoch.audit = True
     world.step(*reach(world, epoch, "list"), fault=fault)
-
-
-def goes_back(world: World, former: SimulatedEpoch) -> None:
-    """A version that knows no folded shards takes over, and works."""
-    world.crash(former)
-    older = world.start(replace(world.owned, older=True))
-    world.settle(older)
-    world.advance(40)
-    works(world, older)
-    turns(world, older)
-    world.crash(older)
 
 
 @story
@@ -165,61 +154,6 @@ def a_shard_that_is_idle_for_longer_than_the_retention_and_then_closed() -> Worl
     works(world, epoch)
     works(world, epoch)
     turns(world, epoch, 2)
-    goes_back(world, epoch)
-    return world
-
-
-@story
-def a_listing_that_lacks_closed_shards() -> World:
-    """An hour after a shard was read to its end, two listings lack it."""
-    world = with_records(habits=FOLDS)
-    epoch = begin(world, 30)
-    reads_a_split(world, epoch, world.open_shards[0])
-    works(world, epoch)
-    lists(world, epoch, SHORT)
-    lists(world, epoch, SHORT)
-    turns(world, epoch, 2)
-    goes_back(world, epoch)
-    return world
-
-
-@story
-def a_listing_that_lacks_shards_which_were_closed_before_the_start() -> World:
-    """A consumer begins at LATEST, so their rows are at END and know no time. Two listings lack them; a retention later they go."""
-    world = with_records(habits=FOLDS)
-    world.split(world.open_shards[0])
-    epoch = world.start(replace(world.owned, start="LATEST"))
-    world.settle(epoch)
-    works(world, epoch)
-    works(world, epoch)
-    lists(world, epoch, SHORT)
-    lists(world, epoch, SHORT)
-    world.work(epoch)
-    world.crash(epoch)
-    a_retention_later(world)
-    heir = inherit(world)
-    works(world, heir)
-    turns(world, heir)
-    assert "shard/shardId-000000000000" not in world.table.rows
-    return world
-
-
-@story
-def a_listing_that_lacks_a_shard_that_was_idle_for_longer_than_the_retention() -> World:
-    """It is folded then. The next listing names it."""
-    world = with_records(habits=FOLDS)
-    first = begin(world)
-    world.work(first, 2)
-    world.crash(first)
-    world.advance(26 * HOUR)
-    world.stream.expire()
-    world.split(world.open_shards[0])
-    epoch = inherit(world)
-    works(world, epoch)
-    works(world, epoch)
-    lists(world, epoch, SHORT)
-    turns(world, epoch, 2)
-    goes_back(world, epoch)
     return world
 
 
@@ -246,25 +180,6 @@ def a_number_that_passes_without_shards() -> World:
 
 
 @story
-def a_number_that_passes_after_an_older_version() -> World:
-    """The older version committed the batch before, and says nothing of it."""
-    world = with_records()
-    epoch = begin(world)
-    world.work(epoch)
-    world.crash(epoch)
-    shard = world.open_shards[0]
-    world.put(shard)
-    older = world.start(replace(world.owned, older=True))
-    world.settle(older)
-    world.advance(40)
-    world.work(older)
-    world.split(shard)
-    commits_an_end(world, older, shard)
-    works(world, inherit(world))
-    return world
-
-
-@story
 def children_that_have_not_begun() -> World:
     """They get their rows before anything is read of their parent, and `process` does not read them; then retention takes their first records."""
     kinds = [READ] * 12
@@ -283,47 +198,6 @@ def children_that_have_not_begun() -> World:
     heir = inherit(world)
     turns(world, heir, 2)
     world.work(heir, 2)
-    return world
-
-
-@story
-def an_older_version_after_rows_were_deleted() -> World:
-    """A shard and its child are over. Rows are deleted when an update is undone; the older version finds no row at END whose child has none."""
-    world = after_a_split(again=True)
-    epoch = inherit(world)
-    works(world, epoch)
-    turns(world, epoch, 2)
-    goes_back(world, epoch)
-    works(world, inherit(world))
-    return world
-
-
-@story
-def a_folded_shard_that_an_older_version_reads_again() -> World:
-    """Its row was deleted, and a machine of the service still lists it. The older version's last batch has it; then the newer one works."""
-    world = after_a_split()
-    ended = "shard/shardId-000000000000"
-    epoch = inherit(world)
-    works(world, epoch)
-    turns(world, epoch, 2)
-    world.crash(epoch)
-    assert ended not in world.table.rows
-    older = world.start(replace(world.owned, older=True, late=True))
-    world.settle(older)
-    world.advance(40)
-    world.step(*reach(world, older, "list"), fault=LATE)
-    for _ in range(8):
-        row = world.table.rows.get(ended, {})
-        if row.get("end") == {"at": "END"} and row["batch"] <= world.ledger.committed:
-            break
-        world.put(world.open_shards[0])
-        world.work(older)
-    world.crash(older)
-    a_retention_later(world)
-    heir = inherit(world)
-    works(world, heir)
-    turns(world, heir, 2)
-    assert ended not in world.table.rows
     return world
 
 

@@ -79,14 +79,14 @@ def a_cluster_gets_another_name() -> World:
 
 
 @story
-def an_owner_after_an_older_version() -> World:
+def an_owner_after_a_run_without_one() -> World:
     """A driver that knows of no owner has worked; then one that does; then another owner's."""
     world = with_records()
-    older = world.start(Orders(owner=""))
-    world.settle(older)
-    reach(world, older, "next batch")
-    world.work(older)
-    world.crash(older)
+    run = world.start(Orders(owner=""))
+    world.settle(run)
+    reach(world, run, "next batch")
+    world.work(run)
+    world.crash(run)
     world.put(world.open_shards[0])
     comes(world, Orders())
     world.crash(world.epochs[-1])

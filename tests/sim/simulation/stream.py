@@ -107,11 +107,6 @@ class Stream(MemoryStream):
         """What one answers that has not heard yet of the shards that expired last."""
         return ShardList(self._late.shards, self.list_shards().date_millis)
 
-    def listed_short(self) -> ShardList:
-        """What the service never answers, and a broken proxy may: the shards that are closed are missing."""
-        found = self.list_shards()
-        return ShardList(tuple(shard for shard in found.shards if not shard.closed), found.date_millis)
-
     def expire(self) -> None:
         """See `MemoryStream.expire`; a shard that was closed so long ago goes as a whole."""
         super().expire()

@@ -35,7 +35,7 @@ class Versions:
         self.look(rows)
 
     def committed(self, number: int, spec: str, rows: Mapping[str, Row]) -> None:
-        """A batch was committed by a driver of this spec; of an older version's nothing is said."""
+        """A batch was committed by a driver of this spec; of one without a hash nothing is said."""
         begun = [each for each in rows.get("versions", {"list": []})["list"] if each["first"] <= number]
         if spec and (not begun or begun[-1].get("hash") != spec):
             self._breaks(f"spec {spec} committed batch {number}, and the table says {begun[-1:]}")
@@ -75,5 +75,5 @@ class Versions:
     def _positions(rows: Mapping[str, Row], committed: int) -> dict[str, Row]:
         shards = {key.removeprefix("shard/"): row for key, row in rows.items() if key.startswith("shard/")}
         folded = {shard for key, row in rows.items() if key.startswith("ended/") for shard in row["shards"]}
-        late = {shard for shard, row in shards.items() if shard in folded and row["batch"] == 0 and row["end"] != END}
+        late = {shard for shard, row in shards.items() if shard in folded and row["end"] != END}
         return {shard: row["end"] if row["batch"] <= committed else row["start"] for shard, row in shards.items() if shard not in late}

@@ -162,9 +162,8 @@ class World(Scheduler):
             return Writer(
                 epoch.orders.owner,
                 epoch.orders.clusters,
-                older=epoch.orders.older,
                 paused=paused,
-                spec="" if epoch.orders.older else epoch.orders.spec,
+                spec=epoch.orders.spec,
             )
         return Writer(hands_over=isinstance(epoch, Handover))
 
