@@ -34,18 +34,15 @@ def _plain(value: Any) -> Any:
 
 
 def argo_health(body: Json) -> str:
-    """Healthy, Progressing, Degraded or Suspended."""
     return str(health(body)["status"])
 
 
 def health(body: Json) -> Json:
-    """Status and message that Argo CD shows of a resource."""
     found: Json = _run("health.lua", body)
     return found
 
 
 def actions(body: Json) -> Json:
-    """What Argo CD offers to do with a resource, by name."""
     found: Json = _run("actions/discovery.lua", body)
     return found
 

@@ -18,7 +18,6 @@ from sluice_lab.machine.postgres import postgres
 
 
 def running(emulator: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
-    """The endpoint of an emulator, for as long as the session lasts."""
     with emulator(places.work()) as endpoint:
         yield endpoint
 
@@ -34,7 +33,6 @@ def credentials() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def dynamodb_endpoint() -> Iterator[str]:
-    """DynamoDB Local."""
     yield from running(emulators.dynamodb_local)
 
 
@@ -46,7 +44,6 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """Debian's PostgreSQL, with an empty database."""
     yield from running(postgres)
 
 

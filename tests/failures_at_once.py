@@ -11,8 +11,6 @@ LONGEST = 300  # characters
 
 @dataclass(frozen=True)
 class FailuresAtOnce:
-    """A plugin that writes a line to the terminal for each failed test, or set-up, or end."""
-
     terminal: pytest.TerminalReporter
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -24,7 +22,6 @@ class FailuresAtOnce:
 
 
 def last_words(report: pytest.TestReport) -> str:
-    """What was raised, on one line; nothing of a report without it."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return " ".join(getattr(crash, "message", "").split())[:LONGEST]
 

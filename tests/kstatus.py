@@ -17,7 +17,6 @@ FIRST = {"Reconciling": IN_PROGRESS, "Stalled": FAILED}
 
 
 def kstatus(body: dict[str, Any]) -> str:
-    """One of the four words; NotFound is nothing that an object can say."""
     meta, status = body["metadata"], body.get("status") or {}
     if "deletionTimestamp" in meta:
         return TERMINATING

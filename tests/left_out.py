@@ -26,7 +26,6 @@ def unfound(items: Iterable[pytest.Item]) -> list[str]:
 
 
 def suspect(nodeid: str) -> bool:
-    """Whether a test is named in tests/suspects.toml, with all its parameters or with these."""
     return nodeid in SUSPECTS or nodeid.partition("[")[0] in SUSPECTS
 
 

@@ -32,8 +32,6 @@ class Mutant:
 
 
 def entering(mutants: list[M], made: Callable[[Apply], M]) -> Callable[[Apply], Apply]:
-    """A decorator that makes a mutant of a function and enters it into a list."""
-
     def entered(apply: Apply) -> Apply:
         mutants.append(made(apply))
         return apply
@@ -51,11 +49,9 @@ class IgnoreConditions:
         return getattr(self._table, name)
 
     def write(self, write: Any) -> Any:
-        """Without these conditions."""
         return self._table.write(self._without(write))
 
     def transact(self, members: Any) -> Any:
-        """The same, of each member."""
         left = [self._without(member) for member in members]
         return self._table.transact([member for member in left if member.when or not isinstance(member, Check)])
 

@@ -26,7 +26,6 @@ class Block:
 
 
 def of(page: str) -> list[Block]:
-    """All blocks of a page, in its order; its name is a path from the root of the repository."""
     found = BLOCK.findall((ROOT / page).read_text())
     return [Block(language, re.sub(rf"(?m)^{indent}", "", text)) for indent, language, text in found]
 

@@ -57,7 +57,6 @@ class Control:
     beside: Json = field(default_factory=dict)
 
     def broken(self, pod: Json) -> Iterator[str]:
-        """Where the pod breaks it."""
         own = next(found(pod, self.fields[0]), UNSET) if self.how == EFFECTIVE else UNSET
         for path in self.fields:
             for value in found(pod, path):
@@ -98,12 +97,10 @@ def found(where: Any, path: Path) -> Iterator[Any]:
 
 
 def _each(text: str, kinds: tuple[str, ...] = CONTAINERS) -> tuple[Path, ...]:
-    """A field of every container."""
     return tuple(("spec", kind, "[*]", *text.split(".")) for kind in kinds)
 
 
 def _all(text: str) -> tuple[Path, ...]:
-    """A field of the pod, and of every container."""
     return (("spec", *text.split(".")), *_each(text))
 
 
@@ -270,14 +267,11 @@ TABLES = {BASELINE: BASELINE_TABLE, RESTRICTED: (*BASELINE_TABLE, *RESTRICTED_TA
 
 
 def violations(pod: Json, level: str = RESTRICTED) -> list[str]:
-    """What of a level a pod breaks: the control, the field and its value."""
     return [broken for control in TABLES[level] for broken in control.broken(pod)]
 
 
 @dataclass(frozen=True)
 class Breach:
-    """A value that a field may not have."""
-
     control: Control
     path: Path
     value: Any
@@ -286,7 +280,6 @@ class Breach:
         return f"{self.control.level}, {self.control.name}: {'.'.join(self.path)}={self.value!r}"
 
     def into(self, body: Json) -> Json:
-        """A copy of a pod, or of a template, with this in it."""
         pod = copy.deepcopy(body)
         if self.control.how == ONE_OF:
             pod["spec"].setdefault("volumes", []).append(self.value)
@@ -296,7 +289,6 @@ class Breach:
 
 
 def breaches(level: str) -> list[Breach]:
-    """One for each field and each value of each row of a level's own table."""
     own = BASELINE_TABLE if level == BASELINE else RESTRICTED_TABLE
     return [
         Breach(control, path, value)

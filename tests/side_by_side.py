@@ -36,7 +36,6 @@ ALONE = {"overdue", "poison", "deaths"}  # whole programs that wait for minutes:
 
 
 def group(nodeid: str) -> str:
-    """What the test shares a process with."""
     named = _named(nodeid)
     if named is not None:
         return f"{named} {nodeid}" if named in ALONE else named
@@ -78,5 +77,4 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not type
 
 
 def scheduler(config: pytest.Config, log: Any) -> Scheduler:
-    """For the hook `pytest_xdist_make_scheduler`."""
     return Scheduler(config, log)

@@ -36,7 +36,6 @@ KINDS = {"configmap", "deployment", "job", "lease", "namespace", "node", "pod", 
 
 
 def blocks(*languages: str) -> list[Any]:
-    """Page and text of each block in one of these languages."""
     found = [(name, each.text, each.language) for name in PAGES for each in page_blocks.of(name)]
     return [
         pytest.param(name, text, id=f"{name}:{text.splitlines()[0][:40]}") for name, text, language in found if language in languages and text.strip()
@@ -55,12 +54,10 @@ def lines(*programs: str) -> list[Any]:
 
 
 def steps() -> list[str]:
-    """Commands inside the sentences of the runbooks."""
     return re.findall(r"`([^`\n]+)`", page_blocks.BLOCK.sub("", (ROOT / RUNBOOKS).read_text()))
 
 
 def words(line: str) -> list[str]:
-    """Of one command; what follows `#`, `|` or `&&` is another matter."""
     found = shlex.split(line, comments=True)
     end = next((place for place, word in enumerate(found) if word in {"|", "&&", "||", ";", ">", "2>"}), len(found))
     return found[:end]
@@ -68,24 +65,20 @@ def words(line: str) -> list[str]:
 
 @pytest.mark.parametrize(("page", "text"), blocks("python"))
 def test_python_can_be_read(page: str, text: str) -> None:
-    """By Python's own parser."""
     ast.parse(text, page)
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("json"))
 def test_json_can_be_read(page: str, text: str) -> None:
-    """One document."""
     assert json.loads(text), page
 
 
 def manifests() -> list[Any]:
-    """Each document of each YAML block."""
     return [pytest.param(each.values[0], document, id=each.id) for each in blocks("yaml") for document in yaml.safe_load_all(str(each.values[1]))]
 
 
 @pytest.mark.parametrize(("page", "document"), manifests())
 def test_a_manifest_can_be_read_and_a_consumer_is_taken_by_the_operator(page: str, document: dict[str, Any]) -> None:
-    """A part of a consumer's spec has its fields' names."""
     assert isinstance(document, dict | list), page
     if isinstance(document, list):
         return
@@ -96,7 +89,6 @@ def test_a_manifest_can_be_read_and_a_consumer_is_taken_by_the_operator(page: st
 
 
 def known(part: Any, schema: dict[str, Any], place: str) -> None:
-    """Fields of a part of a spec exist."""
     if not isinstance(part, dict) or "properties" not in schema:
         return
     for name, value in part.items():
@@ -120,13 +112,11 @@ def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: 
 
 @pytest.mark.parametrize(("program", "line"), lines("make"))
 def test_a_target_of_make_exists(program: str, line: str) -> None:
-    """Variables aside."""
     assert {word for word in words(line)[1:] if "=" not in word} <= TARGETS, program
 
 
 @pytest.mark.parametrize(("program", "line"), lines("kubectl"))
 def test_kubectl_is_asked_for_what_it_knows(program: str, line: str) -> None:
-    """A verb, and our resource by its names; a patch names fields that the resource has."""
     found = words(line)[1:]
     verb = next(word for place, word in enumerate(found) if not word.startswith("-") and found[place - 1] not in {"-n", "--namespace"})
     assert verb in VERBS, program
@@ -147,7 +137,6 @@ def test_blocks_are_found() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml")), ids=lambda path: path.name)
 def test_an_issue_form_can_be_read(path: Path) -> None:
-    """With what a form must have, and a label for each of its fields."""
     form = yaml.safe_load(path.read_text())
     assert {"name", "description", "body"} <= set(form)
     assert all(field["attributes"]["label"] for field in form["body"])

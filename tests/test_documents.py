@@ -25,7 +25,6 @@ PATH = re.compile(r"`((?:consumer|operator|tests|lab|docs|charts|crds|constraint
 
 
 def headings(document: str) -> set[str]:
-    """Those of one document, without marks of code."""
     path = ROOT / document if (ROOT / document).exists() else ROOT / "docs" / document
     return {heading.replace("`", "").strip() for heading in HEADING.findall(path.read_text())}
 
@@ -41,7 +40,6 @@ def cited() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("name", "document", "heading"), sorted(set(cited())))
 def test_a_heading_that_is_cited_exists(name: str, document: str, heading: str) -> None:
-    """Else a reader looks for a section that is not there."""
     assert heading in headings(document), name
 
 
@@ -67,13 +65,11 @@ def mutated() -> list[str]:
 
 @pytest.mark.parametrize("rule", mutated())
 def test_a_mutant_names_the_section_whose_rule_it_takes_out(rule: str) -> None:
-    """So that a reader finds what it would break."""
     assert rule.split(":", maxsplit=1)[0] in headings("protocol.md") | headings("migration.md")
 
 
 @pytest.mark.parametrize("name", [name for name in TRACKED if name.endswith(".md")])
 def test_links_lead_somewhere(name: str) -> None:
-    """To a document, and to a heading in it."""
     for document, anchor in LINK.findall((ROOT / name).read_text()):
         if "://" in document:
             continue
@@ -115,7 +111,6 @@ def test_architecture_shows_every_room(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_room_says_in_three_lines_what_why_and_what_not(package: str) -> None:
-    """The head of its `__init__`."""
     for path in sorted((ROOT / package).glob("*/__init__.py")):
         told = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")
         assert len([line for line in told if line]) == 3, path
@@ -149,7 +144,6 @@ MADE_UP = {"tests/a-b/test_it.py", "tests/gone/test_gone.py"}  # what tests of o
 
 
 def documented(tree: ast.AST) -> Iterator[ast.Constant]:
-    """The docstrings of a file, a class or a function, and of all in it."""
     for node in getattr(tree, "body", ()):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from documented(node)
@@ -158,7 +152,6 @@ def documented(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def spelled(text: str, told: Iterable[ast.Constant]) -> set[str]:
-    """Every word of a file but those of its docstrings and comments."""
     lines = text.splitlines()
     for each in told:
         lines[each.lineno - 1 : each.end_lineno] = [""] * ((each.end_lineno or 0) - each.lineno + 1)
@@ -166,7 +159,6 @@ def spelled(text: str, told: Iterable[ast.Constant]) -> set[str]:
 
 
 def named_in(text: str) -> set[str]:
-    """The names in a docstring: in backticks, and of errors that are raised."""
     raised = {name for part in RAISED.findall(f"{text}\n") for name in RAISES.findall(part)}
     return {part for name in NAMED.findall(text) for part in name.split(".")} | raised
 

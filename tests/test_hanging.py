@@ -39,7 +39,6 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def test_a_test_that_hangs_fails_with_its_stack_and_all_others_run(tmp_path: Path) -> None:
-    """The limit is three seconds here."""
     (tmp_path / "conftest.py").write_text(HOOK.format(here=str(HERE)))
     (tmp_path / "test_first.py").write_text(FIRST)
     (tmp_path / "test_second.py").write_text(SECOND)
@@ -53,6 +52,5 @@ def test_a_test_that_hangs_fails_with_its_stack_and_all_others_run(tmp_path: Pat
 
 
 def test_every_run_has_a_limit_for_a_test(pytestconfig: object) -> None:
-    """The settings of this run, as pytest reads them."""
     assert float(pytestconfig.getini("faulthandler_timeout")) >= 900  # type: ignore[attr-defined]
     assert pytestconfig.getini("faulthandler_exit_on_timeout") is True  # type: ignore[attr-defined]

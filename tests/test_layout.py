@@ -57,7 +57,6 @@ def test_tests_are_no_packages() -> None:
 
 @pytest.mark.parametrize("module", BARE)
 def test_the_core_needs_no_third_party_package(module: str) -> None:
-    """Without site-packages, as on a machine where nothing is installed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "consumer"), str(ROOT / "operator")])}
     subprocess.run([sys.executable, "-S", "-c", f"import {module}"], env=environment, check=True)
 
@@ -94,7 +93,6 @@ def test_words_that_were_renamed_do_not_come_back_as_names() -> None:
 
 
 def names(tree: ast.Module) -> set[str]:
-    """Every name that a file gives or uses."""
     found = (getattr(node, of, None) for node in ast.walk(tree) for of in ("id", "attr", "name", "arg"))
     return {name for name in found if isinstance(name, str)}
 
@@ -164,7 +162,6 @@ def test_every_room_without_a_service_is_in_the_contract_that_keeps_it_so() -> N
 
 
 def services(room: Path) -> set[str]:
-    """Packages whose modules a room imports."""
     nodes = [node for path in room.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     return {name.split(".")[0] for name in [*names, *(node.module or "" for node in nodes if isinstance(node, ast.ImportFrom))]}

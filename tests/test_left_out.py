@@ -57,7 +57,6 @@ def test_of_another_kind(): pytest.skip("kinesalite cannot")
 
 
 def run(folder: Path, name: str, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Pytest over one file, beside a helper that is no test."""
     (folder / "conftest.py").write_text(CONFTEST.format(here=str(HERE)))
     (folder / "helper.py").write_text("import pytest\n\nlong = pytest.mark.slow\n")
     (folder / name).write_text(code)
@@ -68,7 +67,6 @@ def run(folder: Path, name: str, code: str, **environment: str) -> subprocess.Co
 
 
 def test_each_suspect_is_a_test_and_no_simulation() -> None:
-    """With the day on which it failed."""
     for name, since in left_out.SUSPECTS.items():
         path, _, function = name.partition("::")
         assert f"def {function.partition('[')[0]}(" in (HERE.parent / path).read_text()
@@ -97,7 +95,6 @@ def test_a_file_that_make_does_not_read_may_have_no_such_mark(tmp_path: Path) ->
 
 @pytest.mark.parametrize("marked", FOUND.values(), ids=FOUND)
 def test_a_mark_that_make_finds_is_fine(tmp_path: Path, marked: str) -> None:
-    """And so is none."""
     assert run(tmp_path, "test_it.py", f"{marked}\n\ndef test_it(): pass\n").returncode == 0
 
 
@@ -107,7 +104,6 @@ def test_a_mark_that_make_finds_is_fine(tmp_path: Path, marked: str) -> None:
     ids=["make test", "in CI", "make test-cluster"],
 )
 def test_a_part_that_is_missing_skips_tests_or_fails_them(tmp_path: Path, environment: dict[str, str], counted: str) -> None:
-    """Also the second test over a fixture. A skip for another reason stays one."""
     done = run(tmp_path, "test_it.py", LACKING, **environment)
     assert counted in done.stdout
     assert done.returncode == bool(environment)

@@ -35,8 +35,6 @@ class Like:
 
 @dataclass(frozen=True)
 class NotRun:
-    """For this reason."""
-
     why: str
 
 
@@ -250,7 +248,6 @@ def pages() -> list[str]:
 
 @pytest.mark.parametrize("page", pages())
 def test_each_block_of_a_page_has_its_place(page: str) -> None:
-    """And each place its block: by the beginning of its text."""
     texts = [each.text.lstrip() for each in page_blocks.of(page) if each.language in CODE]
     places = PLACES.get(page, {})
     assert [text[:60] for text in texts if not any(text.startswith(begin) for begin in places)] == [], "say here which test runs it"

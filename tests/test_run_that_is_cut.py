@@ -47,7 +47,6 @@ def test_second(costly):
 
 
 def run(folder: Path, *options: str, **more: str) -> str:
-    """What pytest prints of these tests."""
     (folder / "conftest.py").write_text(CONFTEST.format(here=str(HERE)))
     (folder / "test_cut.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-s", "-rs", "-p", "no:cacheprovider", *options, str(folder)]

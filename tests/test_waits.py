@@ -41,7 +41,6 @@ def waits(tree: ast.AST) -> Iterator[str]:
 
 
 def own(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
     for child in ast.iter_child_nodes(function):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield child
@@ -49,7 +48,6 @@ def own(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def waiting(node: ast.AST) -> bool:
-    """Whether something may be waited for here."""
     if isinstance(node, ast.While):
         return isinstance(node.test, ast.Constant) or any(isinstance(part, ast.Call) for part in ast.walk(node.test))
     if not isinstance(node, ast.Call):
@@ -68,7 +66,6 @@ def of_text(call: ast.Call) -> bool:
 
 
 def found() -> dict[str, str]:
-    """Each wait of the packages, `module:function`, with the file."""
     seen = dict[str, str]()
     for package, folder in PACKAGES.items():
         for file in sorted(folder.rglob("*.py")):
@@ -81,7 +78,6 @@ def found() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def told() -> list[str]:
-    """The rows of the table."""
     return ROW.findall((ROOT / "docs/architecture.md").read_text())
 
 

@@ -27,23 +27,19 @@ CALLS_NOBODY = {"Reconciling", "Draining", "DriverHealthy"}
 
 @cache
 def rows() -> dict[str, str]:
-    """The table: what is new, and the rest of its row."""
     (table,) = re.findall(r"## Where would … go\?\n.*?\n\|---.*?\n((?:\|.*\n)+)", (ROOT / "docs" / "architecture.md").read_text(), re.DOTALL)
     return dict(re.findall(r"(?m)^\| ([^|]+) \| (.*) \|$", table))
 
 
 def files(row: str, name: str) -> list[str]:
-    """The files that a row names for the new thing's name."""
     return [re.sub(r"(?<=[/_-])X(?=\.)", name, file) for file in FILE.findall(rows()[row])]
 
 
 def there(paths: list[str]) -> list[str]:
-    """Those that are not."""
     return [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
 
 
 def test_the_table_has_the_questions_that_people_ask() -> None:
-    """A row for each."""
     for asked in ("sink", "source format", "condition", "warning", "reason", "metric of a driver", "Kinesis client", "line of Spark", "command"):
         assert [row for row in rows() if row.startswith(asked)], asked
 
@@ -69,7 +65,6 @@ def test_the_files_of_a_row_exist(row: str) -> None:
 
 @pytest.mark.parametrize(("module", "name"), sorted({found for row in rows().values() for found in REGISTRY.findall(row)}))
 def test_a_registry_exists_and_holds_something(module: str, name: str) -> None:
-    """Under the name that the row has for it."""
     if module.startswith("tests/"):
         return
     found = getattr(importlib.import_module(module.replace("/", ".").removesuffix(".__init__")), name)
@@ -89,14 +84,12 @@ def test_a_source_format_has_all_that_its_row_names(name: str) -> None:
 
 
 def test_the_formats_of_a_resource_are_those_of_the_migrator() -> None:
-    """Nothing by hand is left over."""
     assert set(migration_job.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
     assert set(migration_job.FORMATS) == set(typing.get_args(MigrateFromSpec.model_fields["format"].annotation))
 
 
 @pytest.mark.parametrize("name", [name for name in sinks.__all__ if (ROOT / f"consumer/sluice_consumer/sinks/{name}.py").exists()])
 def test_a_sink_has_all_that_its_row_names(name: str) -> None:
-    """It is delivered in the matrix, and the page says so."""
     assert there(files("sink", name)) == []
     assert re.search(rf"(?m)^def {name}\(", (ROOT / "tests/contract/sinks/matrix_sinks.py").read_text())
     assert f"`{name}`" in (ROOT / "docs" / "sinks.md").read_text()
@@ -104,19 +97,16 @@ def test_a_sink_has_all_that_its_row_names(name: str) -> None:
 
 @pytest.mark.parametrize("line", spark_lines.WITH_JARS)
 def test_a_line_of_spark_has_all_that_its_row_names(line: str) -> None:
-    """Pins, hashes and jars."""
     assert there(files("line of Spark", line)) == []
     for page in ("support.md", "images.md"):
         assert line in (ROOT / "docs" / page).read_text(), page
 
 
 def test_a_condition_has_a_section_for_whoever_is_on_call() -> None:
-    """Those that call somebody."""
     page = (ROOT / "docs" / "runbooks.md").read_text()
     assert {kind for kind, _ in VERDICTS if f"`{kind}`" not in page} <= CALLS_NOBODY
 
 
 def test_the_last_row_names_the_linters_list() -> None:
-    """A clock is an edge's."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["per-file-ignores"]
     assert ["TID251"] in rules.values()

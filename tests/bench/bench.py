@@ -38,13 +38,10 @@ ALIKE = {"lines": ("lines", "lines-catch-up")}
 
 
 class Measurement:
-    """What the tables ask of a run: where its services are, how often it is repeated; the connector's jar and images, if somebody has them."""
-
     def __init__(self, dynamodb: str, rounds: int, jar: Path | None, images: Mapping[str, str]) -> None:
         self.dynamodb, self.rounds, self.jar, self.images = dynamodb, rounds, jar, images
 
     def catch_up(self) -> tuple[Mapping[str, Any], Any]:
-        """Speed of every contestant."""
         settings = {
             "shards": catch_up.SHARDS,
             "records of each shard a batch": f"{catch_up.RECORDS:,}",
@@ -55,7 +52,6 @@ class Measurement:
         return settings, {str(size): catch_up.rounds(size, self.dynamodb, self.rounds, self.jar) for size in SIZES}
 
     def tip(self) -> tuple[Mapping[str, Any], Any]:
-        """A record's wait."""
         settings = {
             "records a second and shard": f"{tip.RATE:g}, of {tip.SIZE} B",
             "seconds from batch to batch": tip.INTERVAL,
@@ -66,7 +62,6 @@ class Measurement:
         return settings, {str(shards): tip.waits(shards, self.dynamodb) for shards in SHARDS}
 
     def lines(self) -> tuple[Mapping[str, Any], Any]:
-        """The image's line beside the newest."""
         settings = {
             "records a second and shard": f"{tip_lines.RATE:g}, of {tip_lines.SIZE} B",
             "pause between batches": "none",
@@ -78,7 +73,6 @@ class Measurement:
         return settings, {str(shards): list(tip_lines.rounds(LINES, shards, self.dynamodb, self.rounds, self.images)) for shards in SHARDS}
 
     def lines_catch_up(self) -> tuple[Mapping[str, Any], Any]:
-        """The same, catching up."""
         settings = {
             "shards": catch_up.SHARDS,
             "records of each shard a batch": f"{catch_up.RECORDS:,}, of {SIZES[-1]:,} B, in CBOR",
@@ -88,24 +82,20 @@ class Measurement:
         return settings, catch_up.on_lines(LINES, SIZES[-1], self.dynamodb)
 
     def start(self) -> tuple[Mapping[str, Any], Any]:
-        """The first 100,000 records."""
         settings = {"shards": start.SHARDS, "records": f"{start.RECORDS:,} of each shard, of {start.SIZE:,} B", "rounds": self.rounds}
         rounds = start.rounds(self.dynamodb, self.rounds, self.jar)
         return settings, {"rounds": rounds, "timeline": start.timeline(self.dynamodb)}
 
     def compare(self) -> tuple[Mapping[str, Any], Any]:
-        """Beside KCL."""
         return compare.SETTINGS, compare.figures(self.dynamodb)
 
     def extremes(self) -> tuple[Mapping[str, Any], Any]:
-        """Nothing at all, and as much as there can be."""
         return {"seconds from batch to batch": f"{tip.INTERVAL} (idle), 1 (at the limits)"}, {
             "idle": asdict(tip.idle(self.dynamodb)),
             "held": asdict(tip.at_limits(self.dynamodb)),
         }
 
     def lake(self) -> tuple[Mapping[str, Any], Any]:
-        """The sinks beside Spark alone, which writes the same rows without a mark."""
         settings = {
             "shards": into_lake.SHARDS,
             "records of each shard a batch": f"{into_lake.RECORDS:,}",
@@ -120,7 +110,6 @@ class Measurement:
 
 
 def run() -> dict[str, Any]:
-    """When, where and on what."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

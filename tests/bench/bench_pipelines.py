@@ -14,19 +14,16 @@ EVERY = 5  # batches from one look at the process tree to the next: looking cost
 
 
 def noop(batch: Any, info: Any) -> None:
-    """One job, no output."""
     batch.write.format("noop").mode("overwrite").save()
     if info.batch % EVERY == 0:
         mark(batch=info.batch, at=time.monotonic(), **cpu_by_kind(os.getppid()))
 
 
 def nothing_more(batch: Any, info: Any) -> None:  # noqa: ARG001 - as Sluice calls it
-    """One job, no output, no look at the process tree."""
     batch.write.format("noop").mode("overwrite").save()
 
 
 def lake(batch: Any, info: Any) -> None:
-    """One of the sinks, as `args` say."""
     from sluice_consumer import sinks  # noqa: PLC0415 - only where a lake is
 
     getattr(sinks, info.args["sink"])(batch, info, **info.args["into"])
@@ -54,6 +51,5 @@ def noted(batch: Any, info: Any) -> None:
 
 
 def mark(**values: Any) -> None:
-    """Appends a line."""
     with Path(os.environ["BENCH_MARKS"]).open("a") as out:
         out.write(json.dumps(values) + "\n")

@@ -41,7 +41,6 @@ class Options:
 
     @staticmethod
     def from_json(text: str) -> Options:
-        """As they travel on the command line."""
         values: dict[str, Any] = json.loads(text)
         return Options(**values | {"shape": Shape(**values["shape"])})
 
@@ -55,15 +54,12 @@ class Bucket:
     at: float
 
     def has(self, now: float) -> bool:
-        """Whether anything is left."""
         self.tokens, self.at = min(self.rate, self.tokens + (now - self.at) * self.rate), now
         return self.tokens >= 0
 
 
 @dataclass
 class Canned:
-    """The stream."""
-
     options: Options
     slabs: dict[str, Slab]
     counts: Counter[str] = field(default_factory=Counter)
@@ -71,7 +67,6 @@ class Canned:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, action: str, codec: str, ask: dict[str, Any]) -> tuple[int, Body]:
-        """Status and body."""
         self.counts[action] += 1
         if codec not in (self.slabs if action == "GetRecords" else {*self.slabs, JSON}):
             self.counts["refused codec"] += 1
@@ -82,7 +77,6 @@ class Canned:
         return 200, [json.dumps(told).encode() if codec == JSON else cbor2.dumps(told)]
 
     def describe(self, _ask: dict[str, Any]) -> dict[str, Any]:
-        """The stream's identity."""
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/bench"
         summary = {
             "StreamName": "bench", "StreamARN": arn, "StreamStatus": "ACTIVE", "RetentionPeriodHours": 24, "StreamCreationTimestamp": 1.6e9,
@@ -91,7 +85,6 @@ class Canned:
         return {"StreamDescriptionSummary": summary}
 
     def list_shards(self, _ask: dict[str, Any]) -> dict[str, Any]:
-        """Open shards that share the hash keys."""
         edges = [2**128 // self.options.shards * i for i in range(self.options.shards)] + [2**128]
         return {
             "Shards": [
@@ -112,7 +105,6 @@ class Canned:
         return {"ShardIterator": _token(ask["ShardId"], at)}
 
     def get_records(self, codec: str, ask: dict[str, Any]) -> tuple[int, Body]:
-        """A slice of the slab."""
         _, shard, at = ask["ShardIterator"].split("|")
         start, slab = int(at), self.slabs[codec]
         there = self.options.shape.arrived(round(time.time() * 1000))
@@ -143,12 +135,9 @@ def _token(shard: str, at: int) -> str:
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """One connection that is kept."""
-
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Request after request."""
         while line := self.rfile.readline():
             headers = {}
             while (header := self.rfile.readline().decode("latin-1").strip()) != "":
@@ -184,7 +173,6 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def main() -> None:
-    """Serves until it is told to stop."""
     options = Options.from_json(sys.argv[1])
     server = Server(("127.0.0.1", 0), Handler)
     server.canned = Canned(options, {codec: build(options.shape, codec) for codec in options.codecs})  # type: ignore[attr-defined]

@@ -41,7 +41,6 @@ class Speed:
 
 @contextlib.contextmanager
 def stream(size: int, records: int = RECORDS * (WARM_UP + BATCHES + 2)) -> Iterator[str]:
-    """The endpoint of a canned stream of so many records a shard; in JSON and CBOR."""
     with kinesis(Options(SHARDS, Shape(records, size, START_MILLIS), (JSON, CBOR))) as endpoint:
         yield endpoint
 
@@ -65,20 +64,17 @@ def rounds(size: int, dynamodb: str, count: int, jar: Path | None) -> dict[str, 
 
 
 def on_lines(lines: Sequence[str], size: int, dynamodb: str) -> dict[str, dict[str, Figures]]:
-    """Rows made of nothing, and the consumer, on each line of Spark."""
     with stream(size) as endpoint:
         return {line: {FLOOR: asdict(peer("nothing", "", size, line=line)), SLUICE: asdict(consumer(endpoint, dynamodb, line))} for line in lines}
 
 
 def consumer(endpoint: str, dynamodb: str, line: str = LINE, more: Mapping[str, str] | None = None) -> Speed:
-    """The whole consumer: plan, fetch, bind, process, close, commit."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     marks = run(Plan(endpoint, dynamodb, "noop", batch, WARM_UP + BATCHES + 1, 600.0, path=UNPACED, line=line, more=dict(more or {}))).marks
     return speed([mark for mark in marks if WARM_UP <= mark["batch"] <= WARM_UP + BATCHES])
 
 
 def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES, line: str = LINE) -> Speed:
-    """One of `peers`."""
     marks = marked("peers.py", asdict(PeerRun(name, endpoint, SHARDS, RECORDS, size, batches)), line)
     return speed(marks[-1 - min(BATCHES, batches // 2) :])
 
@@ -92,7 +88,6 @@ def connector(endpoint: str, jar: Path) -> Speed:
 
 
 def marked(program: str, asked: Mapping[str, Any], line: str = LINE) -> list[dict[str, Any]]:
-    """The marks that a peer prints."""
     command = [str(spark_lines.python(line)), str(HERE / program), json.dumps(asked)]
     environment = os.environ | CREDENTIALS | {"PYTHONPATH": python_path()}
     said = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -100,7 +95,6 @@ def marked(program: str, asked: Mapping[str, Any], line: str = LINE) -> list[dic
 
 
 def speed(marks: Sequence[Mapping[str, Any]]) -> Speed:
-    """From the first of the marks to the last."""
     first, last = marks[0], marks[-1]
     millions = (last["batch"] - first["batch"]) * SHARDS * RECORDS / 1e6
     return Speed((last["cpu"] - first["cpu"]) / millions, (last["at"] - first["at"]) / millions)

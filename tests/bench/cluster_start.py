@@ -73,7 +73,6 @@ class Watched:
     over: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
-        """Looks at processes until it is over."""
         boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         while not self.over.wait(LOOK_SECONDS):
             now = time.time()
@@ -95,7 +94,6 @@ class Watched:
             return
 
     def follow(self, cluster: KindCluster) -> subprocess.Popen[str]:
-        """Watches pods."""
         command = ["kubectl", f"--kubeconfig={cluster.kubeconfig}", f"--namespace={installing.NAMESPACE}", "get", "pods", "--watch"]
         command += ["--output-watch-events", "--output=jsonpath={.type} " + FIELDS + '{"\\n"}']
         path = f"{places.work() / 'bin'}{os.pathsep}{os.environ['PATH']}"
@@ -111,22 +109,17 @@ class Watched:
 
 @dataclass
 class Bench:
-    """The consumer under test."""
-
     cluster: KindCluster
     sampler: CommitSampler
     watched: Watched
 
     def kubectl(self, *arguments: str) -> str:
-        """In the consumer's namespace."""
         return self.cluster.kubectl(f"--namespace={installing.NAMESPACE}", *arguments)
 
     def driver(self) -> str:
-        """The pod of the present driver."""
         return self.kubectl("get", "kinesisconsumer", NAME, "--output=jsonpath={.status.driver.pod}")
 
     def measured(self, what: str, cause: Callable[[], object]) -> dict[str, Any]:
-        """Causes a start, and waits for its third batch."""
         self.calm(2 * RAN_SECONDS)  # batches of a second
         before, began, generation = self.sampler.commits[-1], time.time(), self.sampler.generation
         shift = began - time.monotonic()
@@ -155,7 +148,6 @@ class Bench:
         return sorted(rows)
 
     def calm(self, batches: int) -> None:
-        """Waits for some batches of one epoch."""
         goal = self.sampler.batch + batches
         assert processes.poll(lambda: self.sampler.batch >= goal, 300)
 
@@ -176,7 +168,6 @@ def stamp(line: str) -> float:
 
 
 def show(found: dict[str, Any]) -> None:
-    """One start."""
     console.print(f"\n== {found['what']}: {found['from the cause']:.1f} s to the next batch; {found['between two batches']:.1f} s without a batch")
     rows = [(at, f"begins: {kind} ({cpu:.1f} CPU-s)") for at, kind, cpu in found["programs"]]
     rows += [(at, f"driver: {line[:140]}") for at, line in found["log"]]
@@ -186,7 +177,6 @@ def show(found: dict[str, Any]) -> None:
 
 
 def manifest(aws: environment.Aws, conf: dict[str, str]) -> list[dict[str, Any]]:
-    """The consumer and its code."""
     credentials = [{"name": key, "value": value} for key, value in environment.CREDENTIALS.items()]
     endpoints = {"kinesisEndpoint": aws.kinesis_endpoint, "dynamodbEndpoint": aws.dynamodb_endpoint}
     resources = {"driver": {"cpu": "100m", "memory": "512Mi"}, "executor": {"cpu": "100m", "memory": "1Gi"}}
@@ -211,7 +201,6 @@ def manifest(aws: environment.Aws, conf: dict[str, str]) -> list[dict[str, Any]]
 
 @contextmanager
 def consumer(cluster: KindCluster, conf: dict[str, str]) -> Iterator[Bench]:
-    """A consumer that gets records, and everything that looks at it."""
     work, listen = places.work(), clusters.host_address(cluster).listen
     with emulators.dynamodb_local(work, listen) as dynamodb, emulators.kinesis_local(work, listen) as kinesis:
         aws = environment.aws(kinesis, dynamodb)
@@ -237,7 +226,6 @@ def consumer(cluster: KindCluster, conf: dict[str, str]) -> Iterator[Bench]:
 
 
 def main() -> None:
-    """Rounds, then their medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="a file for everything that was seen")

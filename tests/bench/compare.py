@@ -54,8 +54,6 @@ SETTINGS: Mapping[str, str] = {
 
 
 class Meeting:
-    """Both consumers on one stream."""
-
     def __init__(self, stream: Stream, producer: Producer, sides: Mapping[str, Side]) -> None:
         self.stream, self.producer, self.sides = stream, producer, sides
 
@@ -123,7 +121,6 @@ class Meeting:
         return {**compare_log.account(put, units), **compare_log.replays(units), "next": first - killed}
 
     def order(self) -> dict[str, Figures]:
-        """Of the whole run: what came out of order, and what nobody had put."""
         log = self.producer.log()
         counted = {name: side.units() for name, side in self.sides.items()}
         return {
@@ -138,7 +135,6 @@ def _held(side: Side) -> set[str]:
 
 @contextmanager
 def meeting(dynamodb: str) -> Iterator[Meeting]:
-    """Both at work on a new stream, and a producer."""
     with emulators.kinesis_local(places.work()) as endpoint, tempfile.TemporaryDirectory() as folder:
         once = Config(retries={"total_max_attempts": 1})  # else a call may put records twice, of which the log has one
         api = boto3.client("kinesis", endpoint_url=endpoint, region_name="us-east-1", config=once)

@@ -35,12 +35,10 @@ class Window:
     ended: float
 
     def of(self, put: Mapping[Record, float]) -> dict[Record, float]:
-        """Those of a log."""
         return {record: at for record, at in put.items() if self.begun <= at < self.ended}
 
 
 def parsed(run: int, text: str) -> Iterator[Unit]:
-    """The whole lines of a consumer's notes."""
     for line in text.splitlines():
         found = json.loads(line)
         records = {shard: tuple(map(int, sequences)) for shard, sequences in found["records"].items()}
@@ -48,12 +46,10 @@ def parsed(run: int, text: str) -> Iterator[Unit]:
 
 
 def handed(units: Iterable[Unit]) -> Counter[Record]:
-    """How often each record was handed over."""
     return Counter((shard, sequence) for unit in units for shard, sequences in unit.records.items() for sequence in sequences)
 
 
 def first_times(units: Iterable[Unit]) -> dict[Record, float]:
-    """When each record was handed over first."""
     found: dict[Record, float] = {}
     for unit in sorted(units, key=lambda unit: unit.at):
         for shard, sequences in unit.records.items():

@@ -33,7 +33,6 @@ class Producer(threading.Thread):
         return dict(self._log.copy())
 
     def run(self) -> None:
-        """Puts until it is stopped."""
         dice, due = random.Random(1), time.monotonic()  # noqa: S311 - hash keys
         while not self._over.is_set():
             keys = [str(dice.getrandbits(128)) for _ in range(round(RATE * SHARDS * TICK))]
@@ -54,6 +53,5 @@ class Producer(threading.Thread):
         self._log += put
 
     def stop(self) -> None:
-        """Ends, and waits for the end."""
         self._over.set()
         self.join()

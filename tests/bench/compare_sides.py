@@ -25,16 +25,12 @@ SPARK_LINE = spark_lines.image_line()
 
 @dataclass(frozen=True)
 class Services:
-    """Where Kinesis and DynamoDB are, and the stream."""
-
     kinesis: str
     dynamodb: str
     stream: str
 
 
 class Notes:
-    """The file that a program writes, read as it grows."""
-
     def __init__(self, run: int, path: Path) -> None:
         self.path, self.units = path, list[Unit]()
         self._run, self._at = run, 0
@@ -85,7 +81,6 @@ class Side:
         return self.running
 
     def units(self) -> list[Unit]:
-        """Everything noted so far."""
         return [unit for notes in self.notes for unit in notes.read()]
 
     def wait(self, done: Callable[[], bool], seconds: float, what: str) -> None:
@@ -110,7 +105,6 @@ class Side:
         return at
 
     def stop(self) -> None:
-        """Stops what runs."""
         if self.running is not None:
             self.running.stop()
 
@@ -131,14 +125,12 @@ def sluice(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FB
 
 
 def kcl(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FBT001 - see `Side`
-    """`KclWorker.java`."""
     path = f"{kcl_jars.fetched()}/*:{classes()}"
     quicker = [str(millis) for millis in side.settings.values()] if quick else []
     return ("java", "-cp", path, "KclWorker", side.services.stream, side.identity, str(notes), str(side.hold), *quicker)
 
 
 def classes() -> Path:
-    """The worker, compiled."""
     source = HERE.parent / "contract" / "kcl" / "KclWorker.java"
     home = places.work() / "jars" / "kcl-worker"
     with places.lock(home.with_suffix(".lock")):

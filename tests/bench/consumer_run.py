@@ -30,7 +30,6 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "
 
 @contextlib.contextmanager
 def kinesis(options: Options) -> Iterator[str]:
-    """The canned service while the block lasts; gives its endpoint."""
     command = [sys.executable, str(HERE / "canned.py"), json.dumps(asdict(options))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -41,7 +40,6 @@ def kinesis(options: Options) -> Iterator[str]:
 
 
 def asked(endpoint: str) -> dict[str, int]:
-    """What the canned service was asked so far."""
     with urllib.request.urlopen(endpoint) as reply:  # noqa: S310 - our own server
         counts: dict[str, int] = json.load(reply)
     return counts
@@ -77,7 +75,6 @@ class Plan:
     image: str = ""
 
     def configuration(self) -> dict[str, Any]:
-        """The consumer's configuration."""
         return {
             "format": 1,
             "stream": {"name": "bench", "region": "us-east-1", "kinesisEndpoint": self.kinesis, "dynamodbEndpoint": self.dynamodb} | self.stream,
@@ -102,14 +99,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of a run: its batches, and the marks that its pipeline left."""
-
     batches: tuple[Batch, ...]
     marks: tuple[dict[str, Any], ...]
 
 
 def run(plan: Plan) -> Run:
-    """Runs the consumer to its number of batches."""
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         (folder / "config.json").write_text(json.dumps(plan.configuration()))

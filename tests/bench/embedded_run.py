@@ -13,7 +13,6 @@ from sluice_consumer import embedded
 
 
 def main() -> None:
-    """Prints the line of the batch."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     drain = threading.Event()

@@ -38,7 +38,6 @@ TURNS = 5000
 
 
 def name(number: int) -> str:
-    """The id of a shard."""
     return f"shardId-{number:012d}"
 
 
@@ -91,11 +90,9 @@ class Lineage:
     # -- the stream ----------------------------------------------------------------------------------------------------------------
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog`."""
         return STREAM
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog`."""
         share = 2**128 // OPEN
         shards = [
             Shard(name(self.ended + i), tuple(_parents(self.ended + i)), i * share, (i + 1) * share - 1 if i + 1 < OPEN else 2**128 - 1, "1")
@@ -106,7 +103,6 @@ class Lineage:
     # -- what is done with it ------------------------------------------------------------------------------------------------------
 
     def epoch(self) -> Consumer:
-        """A driver that has taken over."""
         store = CheckpointStore(self.table)
         row = store.consumer()
         assert row is not None
@@ -134,14 +130,12 @@ class Lineage:
         return sum(len(orjson.dumps(item_to_wire(item))) for item in self.table.rows.values())
 
     def migrated(self) -> Any:
-        """What a migration that reads this table plans."""
         rows = [item_to_wire(row) for row in self.table.rows.values()]
         reading = Sluice().read(Snapshot("own", {"own": KEY}, {"own": rows}), STREAM)
         found = migration.plan(migration.PlanInput(reading, self.list_shards(), "own"), Choices(NOW))
         return [(one.id, one.stored, one.verdict, one.row.start) for one in found.shards], found.warnings, found.counts
 
     def exported(self) -> Any:
-        """What an export to KCL writes."""
         writer = WRITERS["kcl"]
         theirs = export.TargetSide(writer, Snapshot("t", {"t": writer.keys}, {"t": ()}), {})
         ours = export.SluiceSide(CheckpointStore(self.table).contents().all, 3)
@@ -161,7 +155,6 @@ def timed(call: Callable[[], Any]) -> tuple[float, float]:
 
 
 def compared(ended: int = ENDED) -> Table:
-    """A table before and after."""
     world = Lineage(ended)
     planned = world.migrated(), world.exported()
     table = Table(

@@ -74,34 +74,27 @@ class Usage:
 
 @dataclass(frozen=True)
 class FleetCluster:
-    """The cluster, and what the bench does with it."""
-
     cluster: KindCluster
     aws: Aws
     sizes: Sizes
 
     def kubectl(self, *arguments: str) -> str:
-        """In the namespace of the fleet."""
         return self.cluster.kubectl(f"--namespace={installing.NAMESPACE}", *arguments)
 
     def on_node(self, script: str) -> str:
-        """Runs it in the node's container."""
         return processes.run("docker", "exec", self.cluster.node, "sh", "-c", script)
 
     def prepare(self) -> None:
-        """An empty folder on the node, and the code."""
         self.on_node(f"rm -rf {FOLDER} && install --directory --mode=0777 {FOLDER} {FOLDER}/letters")
         code = (Path(__file__).parent / f"{MODULE}.py").read_text()
         self.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {f"{MODULE}.py": code}}])
 
     def apply(self, documents: Iterable[Json]) -> None:
-        """Applies manifests."""
         path = places.made(places.work() / "tests") / "fleet.json"
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
         self.kubectl("apply", f"--filename={path}")
 
     def get(self, kind: str, *arguments: str) -> list[Json]:
-        """All objects of a kind."""
         found: list[Json] = json.loads(self.kubectl("get", kind, *arguments, "--output=json"))["items"]
         return found
 
@@ -121,16 +114,13 @@ class FleetCluster:
     # -- manifests -----------------------------------------------------------------------------------------------------------------
 
     def pool(self) -> Json:
-        """The pool."""
         spec = {"replicas": self.sizes.executors, "restart": RESTART, "pipeline": self._pipeline(), **self._pods(self.sizes.cpu)}
         return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumerPool", "metadata": {"name": NAME}, "spec": spec}
 
     def member(self, stream: FleetStream, name: str, **spec: Any) -> Json:
-        """A consumer in the pool."""
         return self._consumer(stream, name, {"pool": NAME, "leaseDurationSeconds": self.sizes.lease, "pipeline": {}} | spec)
 
     def alone(self, stream: FleetStream, name: str) -> Json:
-        """The same with a driver of its own, and one executor."""
         return self._consumer(stream, name, {"replicas": 1, "pipeline": self._pipeline(), **self._pods()})
 
     def _consumer(self, stream: FleetStream, name: str, spec: Json) -> Json:
@@ -158,11 +148,9 @@ class FleetCluster:
     # -- what is seen --------------------------------------------------------------------------------------------------------------
 
     def not_ready(self) -> list[str]:
-        """Consumers that are not ready for their spec."""
         return [one["metadata"]["name"] for one in self.get("kinesisconsumers") if not _is_ready(one)]
 
     def lines(self) -> dict[str, list[Line]]:
-        """By consumer, what it wrote, in order."""
         found: dict[str, list[Line]] = {}
         said = self.on_node(f"cd {FOLDER} && grep -H . *.jsonl || true")
         for text in said.splitlines():
@@ -173,11 +161,9 @@ class FleetCluster:
         return found
 
     def letters(self) -> int:
-        """Dead letters in the node's folder."""
         return len(self.on_node(f"find {FOLDER}/letters -name '*.json'").split())
 
     def usage(self) -> dict[str, Usage]:
-        """By pod, what it took so far."""
         labels = {pod["metadata"]["name"]: pod["metadata"].get("labels", {}) for pod in self.get("pods")}
         path = f"/api/v1/nodes/{self.cluster.node}/proxy/stats/summary?only_cpu_and_memory=true"
         pods = json.loads(self.cluster.kubectl("get", "--raw", path))["pods"]
@@ -188,12 +174,10 @@ class FleetCluster:
         }
 
     def generation(self, name: str) -> int:
-        """Of the lease of a consumer."""
         found = Checkpoints(self.aws.dynamodb, f"sluice_{installing.NAMESPACE}_{name}").committed()
         return found[0] if found else 0
 
     def host(self) -> str:
-        """The name of the pool's newest pod."""
         pods = [pod["metadata"] for pod in self.get("pods", "--selector=sluice.dev/role=pool")]
         return str(max(pods, key=lambda pod: pod["creationTimestamp"])["name"])
 
@@ -202,7 +186,6 @@ class FleetCluster:
         processes.run("docker", "exec", self.cluster.node, "sh", "-c", SIGNAL, "kill", f"SLUICE_POD_NAME={pod}", "KILL")
 
     def delete(self) -> None:
-        """Removes what the bench made."""
         self.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
         self.kubectl("delete", "kinesisconsumerpools", "--all", "--timeout=300s")
         self.on_node(f"rm -rf {FOLDER}")

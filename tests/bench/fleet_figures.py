@@ -23,12 +23,10 @@ class Window:
     ended: float
 
     def has(self, at: float) -> bool:
-        """Whether a time is in it."""
         return self.began <= at < self.ended
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
         return self.ended - self.began
 
 
@@ -38,7 +36,6 @@ def stored(lines: Sequence[Line]) -> dict[int, Line]:
 
 
 def first_at(lines: Sequence[Line]) -> dict[int, float]:
-    """By number, when it was first written."""
     found: dict[int, float] = {}
     for line in lines:
         for n in line.numbers:
@@ -53,7 +50,6 @@ def waits(put_at: Mapping[int, float], lines: Sequence[Line], window: Window) ->
 
 
 def spread(values: Sequence[float]) -> Figures:
-    """Median, 95th percentile and greatest."""
     if not values:
         return {"median": 0.0, "p95": 0.0, "most": 0.0, "count": 0}
     p95 = statistics.quantiles(values, n=20, method="inclusive")[18] if len(values) > 1 else values[0]
@@ -61,7 +57,6 @@ def spread(values: Sequence[float]) -> Figures:
 
 
 def batches(lines: Iterable[Sequence[Line]], window: Window) -> int:
-    """Batches that were processed in the window."""
     return sum(len({line.batch for line in each if window.has(line.at)}) for each in lines)
 
 
@@ -84,7 +79,6 @@ def memory(seen: Sequence[Mapping[str, Usage]], owner: str, role: str) -> Figure
 
 
 def pods(look: Mapping[str, Usage]) -> Figures:
-    """How many there are, by owner."""
     counts = Counter(used.owner for used in look.values())
     return {owner: counts[owner] for owner in (POOL, ALONE)}
 

@@ -41,7 +41,6 @@ class FleetStream:
         self.put_at |= dict.fromkeys((record.n for record in self.producer.put(KEYS, len(KEYS))), now)
 
     def poison(self) -> None:
-        """Puts one record on which `process` raises."""
         self.stream.put(shard_id(0), POISON)
 
     def reshard(self) -> None:
@@ -78,7 +77,6 @@ class SlowLoad(threading.Thread):
         self.failed: Exception | None = None
 
     def run(self) -> None:
-        """One put after the other."""
         try:
             while self._due and not self._ended.wait(max(0.0, self._due[0][0] - time.monotonic())):
                 _, number, one = self._due[0]

@@ -86,7 +86,6 @@ class SlowTable(MemoryTable):
         super().__init__(hook=self._waits)
 
     def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """See `Table`."""
         return side_by_side(calls, CONNECTIONS)
 
     def _waits(self, when: str, _operation: str, _argument: object) -> None:
@@ -95,8 +94,6 @@ class SlowTable(MemoryTable):
 
 
 class Nobody:
-    """A `process` that reads nothing."""
-
     def run(self, plan: BatchPlan) -> None:
         """See `Engine`."""
 

@@ -31,15 +31,12 @@ TABLE = "lake.db.bench"
 
 @dataclass(frozen=True)
 class Place:
-    """Where one contestant writes: an empty lake of its own."""
-
     target: str
     spark: dict[str, str]
 
 
 @contextmanager
 def lake(kind: str) -> Iterator[Place]:
-    """A lake while the block lasts; what it holds goes with it."""
     with emulators.s3(places.work()) as endpoint:
         storage = Storage(endpoint, "bench").create()
         if kind != "iceberg":
@@ -53,7 +50,6 @@ def lake(kind: str) -> Iterator[Place]:
 
 
 def pair(kind: str, size: int, dynamodb: str) -> tuple[catch_up.Speed, catch_up.Speed]:
-    """Spark alone, and the consumer."""
     with lake(kind) as place:
         floor = spark_alone(kind, size, place)
     with lake(kind) as place:
@@ -70,7 +66,6 @@ def spark_alone(kind: str, size: int, place: Place) -> catch_up.Speed:
 
 
 def consumer(kind: str, size: int, place: Place, dynamodb: str) -> catch_up.Speed:
-    """The whole consumer, with the sink."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     into = {"table" if kind == "iceberg" else "path": place.target} | ({"create": True} if kind == "delta" else {})
     args = {"sink": kind, "into": into}
@@ -80,12 +75,10 @@ def consumer(kind: str, size: int, place: Place, dynamodb: str) -> catch_up.Spee
 
 
 def jars() -> dict[str, str]:
-    """The variable that brings Spark the image's jars."""
     return {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(LINE)}
 
 
 def speed(marks: list[dict[str, Any]]) -> catch_up.Speed:
-    """From the first mark after the warm-up to the last."""
     first, last = marks[-1 - BATCHES], marks[-1]
     millions = (last["batch"] - first["batch"]) * SHARDS * RECORDS / 1e6
     return catch_up.Speed((last["cpu"] - first["cpu"]) / millions, (last["at"] - first["at"]) / millions)

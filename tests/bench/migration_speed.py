@@ -45,7 +45,6 @@ def stream(shards: int) -> MemoryStream:
 
 
 def listed(shard: Shard) -> dict[str, Any]:
-    """A shard in a reply of ListShards."""
     numbers = {"StartingSequenceNumber": shard.starting_sequence}
     numbers |= {"EndingSequenceNumber": shard.ending_sequence} if shard.ending_sequence else {}
     hashes = {"StartingHashKey": str(shard.starting_hash), "EndingHashKey": str(shard.ending_hash)}
@@ -54,7 +53,6 @@ def listed(shard: Shard) -> dict[str, Any]:
 
 
 def replies(memory: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
-    """What the stub answers."""
     told, shards = memory.describe(), [listed(shard.shard) for shard in memory.shards.values()]
     summary = {"StreamName": told.name, "StreamARN": told.arn, "StreamStatus": "ACTIVE", "RetentionPeriodHours": 24, "EnhancedMonitoring": []}
     summary |= {"StreamCreationTimestamp": told.created_millis / 1000, "OpenShardCount": len(shards)}
@@ -73,7 +71,6 @@ def replies(memory: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, A
 
 @contextmanager
 def kinesis(memory: MemoryStream) -> Iterator[str]:
-    """The stub while the block lasts; gives its endpoint."""
     answer = replies(memory)
 
     class Handler(BaseHTTPRequestHandler):
@@ -117,7 +114,6 @@ def lease(shard: Shard) -> dict[str, Any]:
 
 
 def create(api: Any, name: str, key: str) -> None:
-    """A table with one key."""
     api.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
@@ -127,7 +123,6 @@ def create(api: Any, name: str, key: str) -> None:
 
 
 def put_each(api: Any, table: str, rows: list[dict[str, Any]]) -> None:
-    """One put_item a row, unconditionally."""
     for row in rows:
         api.put_item(TableName=table, Item=row)
 
@@ -169,7 +164,6 @@ class Cost:
 
 
 def measured(*command: str) -> Cost:
-    """Runs a program to its end."""
     start = time.monotonic()
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     process = os.posix_spawn(sys.executable, [sys.executable, *command], os.environ, file_actions=quiet)
@@ -180,7 +174,6 @@ def measured(*command: str) -> Cost:
 
 
 def main() -> None:
-    """Measures and prints."""
     os.environ.update(CREDENTIALS)
     with emulators.dynamodb_local(places.work()) as dynamodb, kinesis(stream(SHARDS)) as endpoint:
         measured(__file__, "seed", dynamodb)

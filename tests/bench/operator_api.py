@@ -28,8 +28,6 @@ class Answer(Exception):
 
 
 class Api:
-    """Calls and watches, as one user."""
-
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session, self._url = session, url
 
@@ -79,7 +77,6 @@ class Api:
 
 @asynccontextmanager
 async def connected(url: str, authority: Path, user: str) -> AsyncIterator[Api]:
-    """A client while the block lasts."""
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(authority)), limit=32)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
     headers = {"Authorization": f"Bearer {user}"}

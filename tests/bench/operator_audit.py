@@ -18,8 +18,6 @@ Writes = Counter[str]
 
 
 class Audit:
-    """Reads on where it stopped."""
-
     def __init__(self, log: Path, user: str) -> None:
         self._log, self._user = log.open("rb"), user
 

@@ -77,7 +77,6 @@ class Fleet:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Looks on while the block lasts, at resources and at how many pods there are."""
         tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._count())]
         try:
             yield
@@ -122,7 +121,6 @@ class Fleet:
         return bool(body) and body["metadata"]["generation"] >= least and holds(body)
 
     async def counted(self, role: str, number: int) -> None:
-        """Until there are so many pods."""
         while self.pods[role] < number:  # noqa: ASYNC110 - a look now and then is all it takes
             await asyncio.sleep(0.1)
 
@@ -134,7 +132,6 @@ def begun(body: Json) -> bool:
 
 
 def ready(body: Json) -> bool:
-    """Ready for the present generation, and nothing is under way."""
     status = body.get("status") or {}
     conditions = {item["type"]: item["status"] for item in status.get("conditions", ())}
     current = status.get("observedGeneration") == body.get("metadata", {}).get("generation")
@@ -142,7 +139,6 @@ def ready(body: Json) -> bool:
 
 
 def suspended(body: Json) -> bool:
-    """At rest."""
     return (body.get("status") or {}).get("phase") == "Suspended"
 
 

@@ -25,8 +25,6 @@ SHARDS = 4
 
 @dataclass
 class Driver:
-    """A driver pod, and what runs in it."""
-
     meta: Json
     executors: list[str] = field(default_factory=list)
     made: int = 0
@@ -37,12 +35,10 @@ class Driver:
 
     @property
     def path(self) -> str:
-        """Its place on the server."""
         return f"api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
 
     @property
     def target(self) -> int:
-        """How many executors it is to have."""
         return int(self.meta["annotations"]["sluice.dev/executors"])
 
     def report(self) -> Json:
@@ -55,8 +51,6 @@ class Driver:
 
 
 class Nodes:
-    """All of them."""
-
     def __init__(self, api: Api) -> None:
         self._api, self._drivers = api, dict[str, Driver]()
         self._slots, self._tasks = asyncio.Semaphore(AT_ONCE), set[asyncio.Task[None]]()
@@ -64,7 +58,6 @@ class Nodes:
         self.every, self.reported = 0.0, 0
 
     async def watch_drivers(self) -> None:
-        """Runs drivers for as long as their pods are there."""
         async for kind, pod in self._api.watch("api/v1/pods", f"{ROLE}=driver", METADATA):
             if kind == BEGUN:
                 continue
@@ -84,7 +77,6 @@ class Nodes:
                 self._spawn(self._migrate(job))
 
     async def report_all(self) -> None:
-        """Every driver that has begun to, in its turn, spread evenly."""
         while True:
             drivers = list(self._drivers.values()) if self.every else []
             begun = asyncio.get_running_loop().time()
@@ -183,7 +175,6 @@ class Nodes:
 
 
 async def obey(nodes: Nodes) -> None:
-    """Orders, until stdin ends."""
     reader, tasks = asyncio.StreamReader(), list[asyncio.Task[None]]()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     async for line in reader:
@@ -200,7 +191,6 @@ async def obey(nodes: Nodes) -> None:
 
 
 async def main(url: str, authority: str) -> None:
-    """Plays until stdin ends."""
     async with connected(url, Path(authority), "nodes") as api:
         await obey(Nodes(api))
 

@@ -10,17 +10,14 @@ NODE: Json = {"target": {"apiVersion": "v1", "kind": "Node", "name": "node"}}
 
 
 def now() -> str:
-    """As Kubernetes writes it."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def owner(meta: Json, version: str, kind: str) -> Json:
-    """The reference of a controller."""
     return {"apiVersion": version, "kind": kind, "name": meta["name"], "uid": meta["uid"], "controller": True}
 
 
 def container(name: str, phase: str, state: Json) -> Json:
-    """The status of a pod with one container."""
     ready = "running" in state
     one = {"name": name, "image": "", "imageID": "", "restartCount": 0, "ready": ready, "started": ready, "state": state}
     conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
@@ -28,7 +25,6 @@ def container(name: str, phase: str, state: Json) -> Json:
 
 
 def executor(meta: Json, name: str) -> Json:
-    """A pod as Spark makes it, on a node from the start."""
     labels = {**meta["labels"], ROLE: "executor"}
     labels.pop("sluice.dev/attempt")
     head = {"name": name, "labels": labels, "ownerReferences": [owner(meta, "v1", "Pod")]}

@@ -51,7 +51,6 @@ class Operator:
         self.pid = self._process.pid
 
     def cpu(self) -> float:
-        """CPU seconds so far."""
         self._alive()
         return cpu_seconds(self.pid)
 
@@ -62,7 +61,6 @@ class Operator:
         return next(int(line.split()[1]) for line in lines if line.startswith(what)) / MIB
 
     def metrics(self) -> dict[str, float]:
-        """Its own figures, summed over labels, by sample."""
         with urllib.request.urlopen(f"http://{LOOPBACK}:{self._port}/metrics", timeout=10) as reply:
             text = reply.read().decode()
         sums: Counter[str] = Counter()
@@ -72,7 +70,6 @@ class Operator:
         return dict(sums)
 
     async def over(self, seconds: float) -> Spent:
-        """What it takes during so long."""
         loop = asyncio.get_running_loop()
         cpu, began = self.cpu(), loop.time()
         await asyncio.sleep(seconds)
@@ -80,7 +77,6 @@ class Operator:
         return Spent(took, (self.cpu() - cpu) / took, self.rss())
 
     def stop(self) -> None:
-        """As the kubelet does it."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

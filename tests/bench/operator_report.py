@@ -70,8 +70,6 @@ class Figures:
 
 @dataclass(frozen=True)
 class Aim:
-    """What was wanted, what was seen, and whether that is it."""
-
     text: str
     seen: str
     met: bool

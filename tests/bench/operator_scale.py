@@ -41,34 +41,27 @@ CHANGES: dict[str, tuple[Json, Callable[[Json], bool]]] = {
 
 
 class Nodes:
-    """The process that plays them."""
-
     def __init__(self, server: apiserver.LocalApiServer) -> None:
         command = [sys.executable, str(Path(__file__).with_name("operator_nodes.py")), server.url, str(server.authority)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def tell(self, order: str) -> None:
-        """An order."""
         assert self._process.stdin is not None
         self._process.stdin.write(order + "\n")
         self._process.stdin.flush()
 
     def reported(self) -> int:
-        """Reports so far."""
         self.tell("count")
         assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 
     def stop(self) -> None:
-        """No more."""
         self._process.kill()
         self._process.wait()
 
 
 @dataclass
 class Bench:
-    """Everything there is."""
-
     server: apiserver.LocalApiServer
     fleet: Fleet
     nodes: Nodes
@@ -78,7 +71,6 @@ class Bench:
     figures: Figures = field(default_factory=Figures)
 
     async def run(self) -> None:
-        """All that is measured, in order."""
         self.figures.resources = len(self.fleet.keys)
         with step(f"{self.figures.resources} KinesisConsumers"):
             await self.fleet.apply()
@@ -167,7 +159,6 @@ class Bench:
 
 
 async def bench(server: apiserver.LocalApiServer, resources: int, seconds: float) -> Figures:
-    """Everything, against a server with nothing in it."""
     nodes = Nodes(server)
     log = places.made(places.work() / "logs") / "bench-operator.log"
     log.unlink(missing_ok=True)
@@ -181,7 +172,6 @@ async def bench(server: apiserver.LocalApiServer, resources: int, seconds: float
 
 
 def main() -> int:
-    """Measures and prints."""
     parser = argparse.ArgumentParser(description="The operator with many resources, against a real API server.")
     parser.add_argument("--resources", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60, help="how long each steady state is measured; the quiet one longer")

@@ -54,7 +54,6 @@ def options(run: ConnectorRun) -> dict[str, str]:
 
 
 def session(run: ConnectorRun) -> SparkSession:
-    """Spark with a consumer's settings."""
     config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
     java = conf.JVM if run.late_compiler else conf.NO_BOUNDS_CHECKS
     ours = {"spark.log.level": "ERROR", "spark.jars": run.jar, "spark.driver.defaultJavaOptions": java}
@@ -63,7 +62,6 @@ def session(run: ConnectorRun) -> SparkSession:
 
 
 def main() -> None:
-    """Runs and prints marks."""
     run = ConnectorRun(**json.loads(sys.argv[1]))
     spark = session(run)
     with tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True) as place:  # the query writes while it stops

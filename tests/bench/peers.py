@@ -52,25 +52,19 @@ class PeerRun:
 
 
 class Part(InputPartition):
-    """Some shards."""
-
     def __init__(self, shards: list[int]) -> None:
         super().__init__(shards)
         self.shards = shards
 
 
 class Reads(DataSourceReader):
-    """Deals the shards to two tasks, one a core."""
-
     def __init__(self, run: PeerRun, batch: int) -> None:
         self.run, self.batch = run, batch
 
     def partitions(self) -> list[InputPartition]:
-        """Two."""
         return [Part(list(range(self.run.shards))[i::2]) for i in range(min(2, self.run.shards))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of its shards."""
         assert isinstance(partition, Part)
         for shard in partition.shards:
             yield from nothing(self.run) if self.run.peer == "nothing" else tuples(self.run, self.batch, shard)
@@ -78,20 +72,15 @@ class Reads(DataSourceReader):
 
 
 class Peer(DataSource):
-    """Either of the two."""
-
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return "peer"
 
     def schema(self) -> str:
-        """The consumer's own columns."""
         freeze_once()
         return str(DDL)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - always ours
-        """The reader of one batch."""
         freeze_once()
         return Reads(PeerRun(**json.loads(self.options["run"])), int(self.options["batch"]))
 
@@ -107,7 +96,6 @@ def freeze_once() -> None:
 
 
 def nothing(run: PeerRun) -> Iterator[pa.RecordBatch]:
-    """Prebuilt batches."""
     for at in range(0, run.records, ROWS):
         yield _prebuilt(run.size).slice(0, min(ROWS, run.records - at))
 
@@ -154,7 +142,6 @@ def store(frame: DataFrame, run: PeerRun) -> None:
 
 
 def main() -> None:
-    """Runs and prints marks."""
     run = PeerRun(**json.loads(sys.argv[1]))
     config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
     settings = dict[str, Any](conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"} | run.spark)

@@ -57,7 +57,6 @@ class Fleet:
     found: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
-        """Everything, one after the other."""
         self._start()
         quiet = self._quiet()
         self._trouble(quiet)
@@ -80,7 +79,6 @@ class Fleet:
         self.load.start()
 
     def _special(self, number: int) -> dict[str, Any]:
-        """What makes a member one that gets into trouble."""
         if number == POISONED:
             return {"onError": {"attempts": 2, "deadLetter": {"path": "file:///data/letters"}}}
         if number == HANGING:
@@ -88,7 +86,6 @@ class Fleet:
         return {}
 
     def _missing(self, lines: dict[str, list[Line]]) -> list[str]:
-        """Consumers that have not everything that was put."""
         there = {name: figures.first_at(of).keys() for name, of in lines.items()}
         return [name for name, one in self._consumers().items() if set(one.put_at) - there.get(name, set())]
 
@@ -130,7 +127,6 @@ class Fleet:
         }
 
     def _trouble(self, quiet: Window) -> None:
-        """One is poisoned, one hangs, one is resharded; then all of it ends."""
         self.troubled = [self.streams[number].name for number in (POISONED, HANGING, RESHARDED)]
         host = self.on.host()
         self.found["quiet"] = self._waits(quiet)  # without those that get into trouble
@@ -200,7 +196,6 @@ class Fleet:
 
 
 def shown(found: dict[str, Any]) -> None:
-    """The table, for a terminal."""
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in bench_fleet.rows(found["figures"]).splitlines()]
     table = Table(*head, title=tables.under(found))
     for row in rows:

@@ -37,7 +37,6 @@ def cpu_by_kind(root: int) -> dict[str, float]:
 
 
 def programs(root: int) -> dict[int, tuple[str, float]]:
-    """The command line and the CPU seconds of each process of a tree."""
     found = _processes()
     return {pid: (_command(pid), one.ticks / TICKS) for pid, one in found.items() if _within(found, pid, root)}
 

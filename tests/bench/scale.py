@@ -60,7 +60,6 @@ def driver_alone(_dynamodb: str) -> Table:
 
 
 def main() -> None:
-    """Measure and print; a table as soon as it is full."""
     os.environ.update(CREDENTIALS)
     with emulators.dynamodb_local(places.work()) as dynamodb:
         for table in (growing, driver_alone, lambda _: ended_shards.compared(), quiet):

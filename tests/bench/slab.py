@@ -31,11 +31,9 @@ class Shape:
     rate: float = 0.0
 
     def arrival_millis(self, index: int) -> int:
-        """When a record arrives."""
         return self.start_millis + (round(index / self.rate * 1000) if self.rate else 0)
 
     def arrived(self, now_millis: int) -> int:
-        """How many records there are."""
         if not self.rate:
             return self.records
         return min(self.records, max(0, int((now_millis - self.start_millis) / 1000 * self.rate) + 1))
@@ -67,7 +65,6 @@ def records(shape: Shape) -> Iterator[tuple[str, bytes, str, int]]:
 
 
 def json_record(sequence: str, data: bytes, key: str, arrival: int) -> bytes:
-    """One record, and the comma after it."""
     shown = {"SequenceNumber": sequence, "ApproximateArrivalTimestamp": arrival / 1000, "Data": base64.b64encode(data).decode(), "PartitionKey": key}
     return json.dumps(shown, separators=(",", ":")).encode() + b","
 
@@ -83,7 +80,6 @@ def cbor_record(sequence: str, data: bytes, key: str, arrival: int) -> bytes:
 
 
 def _head(major: int, size: int) -> bytes:
-    """The first bytes of a CBOR item: type and length, as short as can be."""
     for limit, code, form in ((24, None, ""), (1 << 8, 24, ">B"), (1 << 16, 25, ">H"), (1 << 32, 26, ">I")):
         if size < limit:
             return bytes([major << 5 | size]) if code is None else bytes([major << 5 | code]) + struct.pack(form, size)
@@ -94,7 +90,6 @@ ENCODERS = {JSON: json_record, CBOR: cbor_record}
 
 
 def build(shape: Shape, codec: str) -> Slab:
-    """Encodes every record."""
     encode, parts, ends, payload = ENCODERS[codec], [], [0], [0]
     for record in records(shape):
         parts.append(encode(*record))

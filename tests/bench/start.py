@@ -29,7 +29,6 @@ Figures = dict[str, float]
 
 
 def rounds(dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figures]]:
-    """Each contestant once a round."""
     peers = (catch_up.CONNECTOR, DEFAULT_COMPILER) if jar else ()
     found: dict[str, list[Figures]] = {name: [] for name in (catch_up.SLUICE, EMBEDDED, *peers)}
     with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
@@ -61,7 +60,6 @@ def consumer(endpoint: str, dynamodb: str, command: tuple[str, ...], watched: li
 
 
 def connector(endpoint: str, jar: Path, *, late_compiler: bool) -> Figures:
-    """The connector, until Spark says that its first batch is done."""
     asked: dict[str, Any] = {"jar": str(jar), "kinesis": endpoint, "records": RECORDS, "batches": 1, "late_compiler": late_compiler}
     return timed([str(HERE / "peer_connector.py"), json.dumps(asked)], lambda line: line.startswith("MARK "))
 

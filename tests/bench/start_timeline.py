@@ -45,7 +45,6 @@ class Timeline:
     over: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
-        """Looks until it is over."""
         while not self.over.wait(LOOK_SECONDS):
             self.look()
 
@@ -59,7 +58,6 @@ class Timeline:
                 self.used[pid] = name, cpu
 
     def hear(self, line: str) -> None:
-        """A line that the program said."""
         self.moments += [(what, time.monotonic() - self.begun) for word, what in TOLD if word in line]
 
     def rows(self) -> Iterator[tuple[str, float, float | None]]:

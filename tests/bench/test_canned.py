@@ -29,14 +29,12 @@ SHAPE = Shape(25_000, 100, 1_700_000_000_000)
 
 @pytest.fixture(scope="module", params=[(JSON,), (CBOR,), (JSON, CBOR)], ids=["JSON", "CBOR", "both"])
 def formats(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """What the server speaks."""
     spoken: tuple[str, ...] = request.param
     return spoken
 
 
 @pytest.fixture(scope="module")
 def endpoint(formats: tuple[str, ...]) -> Iterator[str]:
-    """The server."""
     with pytest.MonkeyPatch.context() as patch, consumer_run.kinesis(canned.Options(2, SHAPE, formats)) as url:
         for name, value in consumer_run.CREDENTIALS.items():
             patch.setenv(name, value)
@@ -45,13 +43,11 @@ def endpoint(formats: tuple[str, ...]) -> Iterator[str]:
 
 @pytest.fixture
 def reader(endpoint: str) -> ShardReader:
-    """The consumer's own reader."""
     catalog = BotoStreamCatalog(StreamAddress("bench", "us-east-1", endpoint))
     return ShardReader(connect(StreamAddress("bench", "us-east-1", endpoint)), catalog, catalog.describe())
 
 
 def test_every_record_comes_as_it_was_made(reader: ShardReader, formats: tuple[str, ...]) -> None:
-    """Through the real client, range after range, to the tip; and a range comes again as it was."""
     expected = list(records(SHAPE))
     place, found = FetchRequest(SHARD, TRIM_HORIZON), []
     for _ in range(3):
@@ -82,7 +78,6 @@ def test_limits_are_the_services() -> None:
 
 
 def test_records_arrive_in_time() -> None:
-    """At their rate from the start on; all at once without one."""
     paced = Shape(100, 100, 1_000_000, 20.0)
     assert [paced.arrived(now) for now in (999_000, 1_000_000, 1_000_999, 9_999_999)] == [0, 1, 20, 100]
     assert [paced.arrival_millis(i) for i in (0, 20)] == [1_000_000, 1_001_000]

@@ -20,12 +20,10 @@ PUT = {("a", 1): 1.0, ("a", 2): 2.0, ("a", 3): 3.0, ("b", 7): 4.0}
 
 
 def unit(run: int, at: float, records: dict[str, tuple[int, ...]], *, held: bool = False) -> Unit:
-    """A unit; its number is of no matter here."""
     return Unit(run, 1, at, held, records)
 
 
 def test_a_record_that_was_never_handed_over_is_missing_and_one_of_two_units_is_twice() -> None:
-    """What nobody put is not counted."""
     units = [unit(0, 5.0, {"a": (1, 2)}), unit(1, 6.0, {"a": (2,), "b": (7,), "c": (1,)})]
     assert compare_log.account(PUT, units) == {"put": 4, "missing": 1, "twice": 1}
 
@@ -35,7 +33,6 @@ def test_a_log_is_complete_until_the_call_that_waits_for_its_reply() -> None:
     seen: list[tuple[float, int]] = []
 
     def put_records(**call: list[object]) -> dict[str, list[object]]:
-        """Looks at the log while it waits for its reply; the second call is the last."""
         seen.append((producer.complete_until, len(producer.log())))
         if len(seen) > 1:
             producer._over.set()
@@ -49,18 +46,15 @@ def test_a_log_is_complete_until_the_call_that_waits_for_its_reply() -> None:
 
 
 def test_only_records_of_a_window_are_counted() -> None:
-    """Its end is not in it."""
     assert set(Window(2.0, 4.0).of(PUT)) == {("a", 2), ("a", 3)}
 
 
 def test_a_record_waits_until_it_is_handed_over_first() -> None:
-    """A second time is no wait."""
     units = [unit(1, 9.0, {"a": (1, 2)}), unit(0, 5.0, {"a": (1,)})]
     assert sorted(compare_log.waits(PUT, units)) == [4.0, 7.0]
 
 
 def test_a_childs_record_is_early_until_the_last_of_all_its_parents() -> None:
-    """In the same unit is not early."""
     parents = {"c": ("a", "b")}
     early = [unit(0, 1.0, {"a": (1,)}), unit(0, 2.0, {"c": (8,)}), unit(0, 3.0, {"b": (1,), "c": (9,)})]
     assert compare_log.before_parents(early, parents) == 1
@@ -68,26 +62,22 @@ def test_a_childs_record_is_early_until_the_last_of_all_its_parents() -> None:
 
 
 def test_a_record_after_a_later_one_is_out_of_order_unless_it_comes_again() -> None:
-    """A replay is no disorder."""
     assert compare_log.out_of_order([unit(0, 1.0, {"a": (1, 3)}), unit(0, 2.0, {"a": (2,)})]) == 1
     assert compare_log.out_of_order([unit(0, 1.0, {"a": (1, 3)}), unit(1, 2.0, {"a": (1, 3, 4)})]) == 0
 
 
 def test_a_replay_is_the_same_only_if_it_has_the_very_same_records() -> None:
-    """More of them is another unit."""
     killed = unit(0, 1.0, {"a": (1, 2), "b": (7,)}, held=True)
     assert compare_log.replays([killed, unit(1, 2.0, {"a": (1, 2), "b": (7,)})]) == {"killed": 2, "same": 2}
     assert compare_log.replays([killed, unit(1, 2.0, {"a": (1, 2, 3)}), unit(1, 3.0, {"b": (7,)})]) == {"killed": 2, "same": 1}
 
 
 def test_notes_are_read_as_both_write_them() -> None:
-    """A line of JSON a unit; sequence numbers are text."""
     line = json.dumps({"unit": 4, "at": 1.5, "held": True, "records": {"a": ["1", "2"]}})
     assert list(compare_log.parsed(1, line + "\n")) == [Unit(1, 4, 1.5, held=True, records={"a": (1, 2)})]
 
 
 def test_the_table_has_a_row_for_all_that_was_counted() -> None:
-    """Each figure is one that no other has."""
     waits = {"median": 101.0, "p90": 102.0}
     account = {"put": 2001, "missing": 3, "twice": 4}
     crash = account | {"killed": 8, "same": 7, "next": 41.0}

@@ -18,20 +18,17 @@ ENDED = 3000
 
 @pytest.fixture(scope="module")
 def before() -> Lineage:
-    """As it was."""
     return Lineage(ENDED)
 
 
 @pytest.fixture(scope="module")
 def folded() -> Lineage:
-    """All that a driver folds and deletes."""
     world = Lineage(ENDED)
     world.folds(world.epoch())
     return world
 
 
 def test_a_thousand_ended_shards_at_most_keep_their_rows(folded: Lineage) -> None:
-    """The others are ids, 90 in a row."""
     kept = sum(key.startswith("shard/") for key in folded.table.rows) - OPEN
     ids = [len(row["shards"]) for key, row in folded.table.rows.items() if key.startswith("ended/")]
     assert kept < FOLD_LIMITS.least
@@ -56,7 +53,6 @@ def test_a_transaction_folds_or_deletes_90_at_most_and_asks_for_the_lease(folded
 
 
 def test_a_plan_does_not_look_at_ended_shards_folded_or_not(before: Lineage, folded: Lineage) -> None:
-    """It walks the open ones, and no id."""
     for world in (before, folded):
         consumer = world.epoch()
         assert len(consumer.view.live) == OPEN
@@ -67,6 +63,5 @@ def test_a_plan_does_not_look_at_ended_shards_folded_or_not(before: Lineage, fol
 
 
 def test_migration_and_export_plan_the_same(before: Lineage, folded: Lineage) -> None:
-    """Of every shard."""
     assert folded.migrated() == before.migrated()
     assert folded.exported() == before.exported()

@@ -30,7 +30,6 @@ def test_the_cpu_of_the_pools_driver_is_that_of_no_other_pod() -> None:
 
 
 def test_the_lease_is_that_of_members() -> None:
-    """Drivers of their own keep the default."""
     fleet = _fleet(Sizes(2, "2Gi", "1Gi", lease=60))
     assert fleet.member(Mock(), "orders")["spec"]["leaseDurationSeconds"] == 60
     assert "leaseDurationSeconds" not in fleet.alone(Mock(), "orders")["spec"]

@@ -18,12 +18,10 @@ from sluice_lab.site.bench_fleet import ALONE, POOL
 
 
 def line(batch: int, at: float, *numbers: int) -> Line:
-    """A call of `process`."""
     return Line(batch, at, "pool-1", numbers)
 
 
 def test_a_wait_ends_with_the_first_write_of_a_record() -> None:
-    """A replay does not make it longer. A record that was put outside of the window does not count."""
     lines = [line(1, 12.0, 1), line(2, 13.5, 2, 3), line(2, 90.0, 2, 3)]
     assert figures.waits({1: 9.0, 2: 11.0, 3: 13.0, 4: 14.0}, lines, Window(10.0, 20.0)) == [2500.0, 500.0]
 
@@ -43,7 +41,6 @@ def test_cpu_is_measured_between_the_looks_of_each_pod() -> None:
 
 
 def used(cpu: float, at: float) -> Usage:
-    """Of a pod of the pool."""
     return Usage("driver", POOL, cpu, 800.0, 700.0, at)
 
 

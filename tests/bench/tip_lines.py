@@ -23,8 +23,6 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Length:
-    """How many batches there are before what is measured, and of that."""
-
     warm_up: int = WARM_UP
     batches: int = BATCHES
 

@@ -26,19 +26,15 @@ GOLDEN = HERE / "golden"
 
 @dataclass(frozen=True)
 class Golden:
-    """A dump: the raw rows of the lease table, the stream, and where each shard stands."""
-
     name: str
     document: dict[str, Any]
 
     @property
     def rows(self) -> list[RawItem]:
-        """The lease table's rows, as a DynamoDB client returns them."""
         return [{name: _bytes(tagged) for name, tagged in item.items()} for item in self.document["tables"][self.name]["items"]]
 
     @property
     def stream(self) -> dict[str, Any]:
-        """The (first) stream's part of the dump."""
         return next(iter(self.document["streams"].values()))
 
     @property
@@ -47,17 +43,14 @@ class Golden:
         return {shard: derived["stored_position"] for shard, derived in self.stream["derived"].items()}
 
     def describe(self) -> StreamIdentity:
-        """The stream's identity, as a catalog tells it."""
         summary = self.stream["summary"]
         created = round(summary["StreamCreationTimestamp"] * 1000)
         return StreamIdentity(summary["StreamName"], summary["StreamARN"], created, 86_400_000, "ACTIVE")
 
     def list_shards(self) -> ShardList:
-        """The stream's shards, as a catalog tells them."""
         return ShardList(tuple(map(_shard, self.stream["shards"])), 1_795_230_000_000)
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """Nothing: what a table's own stream says of its places."""
         del places
         return {}
 
@@ -81,29 +74,24 @@ def _shard(said: dict[str, Any]) -> Shard:
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world."""
     return Bench()
 
 
 @pytest.fixture
 def new_bench() -> Callable[[], Bench]:
-    """Makes worlds, all alike."""
     return Bench
 
 
 @pytest.fixture
 def crash() -> type[BaseException]:
-    """What a process that is gone leaves behind."""
     return Crash
 
 
 @pytest.fixture
 def lease() -> Callable[..., dict[str, Any]]:
-    """Makes leases as KCL writes them."""
     return kcl_row
 
 
 @pytest.fixture
 def golden() -> Callable[[str], Golden]:
-    """Reads a dump by its name."""
     return lambda name: Golden(name, json.loads((GOLDEN / f"{name}.json").read_text()))

@@ -19,19 +19,15 @@ DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-
 
 
 class FakeRecords:
-    """`OldestRecords` over a stream in memory; remembers what it was asked."""
-
     def __init__(self, stream: MemoryStream) -> None:
         self.stream, self.asked = stream, list[str]()
 
     def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
-        """See `OldestRecords.oldest`."""
         self.asked = list(shard_ids)
         return {i: self.stream.shards[i].records[0].sequence for i in self.asked if self.stream.shards[i].records}
 
 
 def lease(shard: str, checkpoint: str, **more: dict[str, Any]) -> dict[str, Any]:
-    """A KCL row."""
     return {"leaseKey": {"S": shard}, "checkpoint": {"S": checkpoint}, "checkpointSubSequenceNumber": {"N": "0"}, "leaseCounter": {"N": "1"}} | more
 
 
@@ -48,18 +44,14 @@ class Scene:
 
     @property
     def rows(self) -> list[Any]:
-        """The table's rows, to be changed."""
         return self.sources.tables[TABLE][1]
 
     def holds(self, keys: tuple[TableKey, ...], *rows: Any, table: str = TABLE) -> None:
-        """Makes a table another one."""
         self.sources.tables[table] = (keys, list(rows))
 
     def sight(self, options: diagnose.DiagnoseOptions) -> diagnose.DiagnosePorts:
-        """The ports."""
         return diagnose.DiagnosePorts(self.sources, self.stream, self.records if options.records else None)
 
 
 def kinds(result: Result) -> dict[str, str]:
-    """Kinds and severities of a document."""
     return {finding["kind"]: finding["severity"] for finding in json.loads(result.stdout)["findings"]}

@@ -20,44 +20,35 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 class Time:
-    """Virtual seconds."""
-
     def __init__(self) -> None:
         self.now = 0.0
 
     def patience(self) -> Patience:
-        """That waits in virtual time."""
         return Patience(limit=30, clock=self.clock, sleep=self.sleep, dice=lambda: 1.0)
 
     def clock(self) -> float:
-        """The time."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Passes."""
         self.now += seconds
 
 
 def item(writer: FormatWriter, key: str = "a", which: int = 0) -> RawItem:
-    """A row with every attribute of the format."""
     keys = {k.name for k in writer.keys}
     row = {n: {tag: VALUES[tag][which]} for n, tags in writer.types.items() for tag in tags.split()[:1] if n not in keys}
     return row | {n: {"S": key} for n in keys}
 
 
 def change(writer: FormatWriter, before: RawItem | None, after: RawItem) -> RowChange:
-    """A change of a row of the format."""
     return RowChange(writer.keys, before, after, frozenset(writer.types))
 
 
 def standing(tables: TargetTables, writer: FormatWriter, name: str, *rows: RawItem) -> None:
-    """A table with these rows."""
     tables.create(name, writer.keys)
     for row in rows:
         assert tables.write(name, [change(writer, None, row)]) == {}
 
 
 def only(tables: TargetTables, name: str) -> RawItem:
-    """The one row of a table."""
     (row,) = tables.scan(name)
     return {n: {tag: sorted(v) if tag == "SS" else v for tag, v in tagged.items()} for n, tagged in row.items()}

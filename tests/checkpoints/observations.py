@@ -19,7 +19,6 @@ NONE, AT_TIME = StoredPosition("no Checkpoint"), StoredPosition("AT_TIMESTAMP", 
 
 
 def at(number: int) -> StoredPosition:
-    """A checkpoint."""
     return StoredPosition(str(number), Position.after(str(number)))
 
 
@@ -31,23 +30,19 @@ def listed(shard: str, *parents: str, closed: bool = False) -> Shard:
 
 
 def table(system: str = "kcl", /, **more: Any) -> Reading:
-    """A reading of a system without rows."""
     return Reading(system, (), finished_rows_vanish=system == "kcl", **more)
 
 
 def seen(stream: tuple[Shard, ...], rows: dict[str, StoredPosition], system: str = "kcl", /, **more: Any) -> Observation:
-    """A table with these rows, and the stream."""
     reading = replace(table(system), shards=tuple(SourceShard(i, stored) for i, stored in rows.items()))
     return Observation(reading, ShardList(stream, 0), **more)
 
 
 def said(observed: Observation) -> list[tuple[str, Severity, str | None]]:
-    """What was found, without its words."""
     return [(finding.kind, finding.severity, finding.shard) for finding in diagnose(observed)]
 
 
 def only(observed: Observation) -> Finding:
-    """The one finding there is."""
     (finding,) = diagnose(observed)
     return finding
 

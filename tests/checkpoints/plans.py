@@ -21,16 +21,13 @@ STARTED, FINISHED, CREATED = (
 
 
 def listed(shard_id: str, *parents: str, closed: bool = False) -> Shard:
-    """A shard whose sequence numbers go from 100 to 200."""
     return Shard(shard_id, parents, 0, 1, "100", "200" if closed else None)
 
 
 def made(rows: dict[str, StoredPosition], shards: tuple[Shard, ...], *, vanish: bool = True, **choices: Any) -> MigrationPlan:
-    """The plan for these rows and this stream."""
     reading = Reading("kcl", tuple(SourceShard(i, stored) for i, stored in rows.items()), finished_rows_vanish=vanish)
     return plan(PlanInput(reading, ShardList(shards, T0), "app"), Choices(T0, **choices))
 
 
 def start(result: MigrationPlan, shard_id: str = A) -> Position:
-    """Where a shard starts."""
     return next(p.row.start for p in result.shards if p.id == shard_id)

@@ -17,17 +17,14 @@ ROW = ShardRow(A, TRIM_HORIZON, FIRST, generation=4, batch=7, readers={"4.0.0": 
 
 
 def row(store: CheckpointStore, shard: str = A) -> ShardRow:
-    """A shard's row as it stands."""
     return store.read([shard])[shard]
 
 
 def consumer(store: CheckpointStore) -> ConsumerRow:
-    """The consumer row as it stands."""
     found = store.consumer()
     assert found
     return found
 
 
 def put(store: CheckpointStore, changed: ShardRow | ConsumerRow) -> None:
-    """What another program wrote meanwhile."""
     store.table.write(Put(changed.to_item(), ()))

@@ -16,7 +16,6 @@ ONE = {"batches": "batch", "tries": "try", "boxes": "box"}
 @pytest.mark.parametrize("several", SEVERAL)
 @given(number=st.integers(-(10**6), 10**6))
 def test_only_one_thing_is_singular(several: str, number: int) -> None:
-    """Every noun that the check of words knows; a try becomes tries, a batch batches, a day days."""
     one = ONE.get(several, several.removesuffix("s"))
     assert plural(number, one) == (one if number == 1 else several)
     assert counted(number, one) == f"{number} {plural(number, one)}"

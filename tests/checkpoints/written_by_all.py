@@ -49,7 +49,6 @@ class WrittenTable:
 
     @property
     def table(self) -> MemoryTable:
-        """The consumer's table."""
         return self.bench.table
 
     def _look(self, table: MemoryTable | None = None) -> None:
@@ -136,7 +135,6 @@ class WrittenTable:
         note(self.store, epoch, IsolationNote(2, {}, hour=5, excluded=1, ever=1))
 
     def exported(self) -> None:
-        """The last write."""
         row = self.store.consumer()
         assert row
         taken = self.store.take(row, replace(row, token="export"))

@@ -30,32 +30,25 @@ def is_ready(found: Mapping[str, Any]) -> bool:
 
 @dataclass
 class Bench:
-    """The cluster, and what a test does with it."""
-
     cluster: clusters.KindCluster
     aws: Aws
 
     def kubectl(self, *arguments: str) -> str:
-        """Runs kubectl in the tests' namespace."""
         return self.cluster.kubectl(f"--namespace={installing.NAMESPACE}", *arguments)
 
     def apply(self, *documents: Mapping[str, Any]) -> str:
-        """Applies manifests."""
         return self.apply_in(installing.NAMESPACE, *documents)
 
     def apply_in(self, namespace: str, *documents: Mapping[str, Any]) -> str:
-        """Applies manifests in another namespace."""
         path = places.made(places.work() / "tests") / f"{uuid4()}.json"
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
         return self.cluster.kubectl(f"--namespace={namespace}", "apply", f"--filename={path}")
 
     def get(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
-        """All objects of a kind."""
         found: list[dict[str, Any]] = json.loads(self.kubectl("get", kind, *arguments, "--output=json"))["items"]
         return found
 
     def resource(self, name: str) -> dict[str, Any]:
-        """One KinesisConsumer."""
         return next(r for r in self.get("kinesisconsumers") if r["metadata"]["name"] == name)
 
     def until(self, what: str, ready: Callable[[], Any], seconds: float = PATIENCE) -> Any:
@@ -67,25 +60,20 @@ class Bench:
         return found
 
     def state(self) -> str:
-        """What a person would look at first."""
         return self.kubectl("get", "kinesisconsumers,pods", "--output=wide") + self.kubectl("get", "events", "--sort-by=.lastTimestamp")[-4000:]
 
     def condition(self, name: str, kind: str) -> dict[str, Any]:
-        """One condition of a resource; empty while it is not there."""
         return condition(self.resource(name), kind)
 
     def consumer_image(self) -> str:
-        """What consumers without an image of their own run."""
         words = '--output=jsonpath={.spec.template.spec.containers[0].env[?(@.name=="SLUICE_CONSUMER_IMAGE")].value}'
         return self.cluster.kubectl(f"--namespace={installing.OPERATOR_NAMESPACE}", "get", "deployment", installing.RELEASE, words)
 
     def events(self, name: str) -> list[str]:
-        """What the events of a resource say."""
         return [f"{e['reason']}: {e['message']}" for e in self.get("events") if e["involvedObject"]["name"] == name]
 
 
 def consumer(bench: Bench, name: str, **spec: Any) -> dict[str, Any]:
-    """A manifest of a KinesisConsumer that counts rows, with what a test changes in its spec."""
     credentials = [{"name": key, "value": value} for key, value in environment.CREDENTIALS.items()]
     small = {"requests": {"cpu": "50m", "memory": "256Mi"}}
     return {

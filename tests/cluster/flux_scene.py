@@ -30,8 +30,6 @@ STREAMS = OF_PAGE["metadata"]["name"]
 
 @dataclass
 class Synced:
-    """Flux, the repository that it syncs, and what is asked of one consumer."""
-
     flux: Flux
     repository: Repository
     world: World
@@ -39,12 +37,10 @@ class Synced:
 
     @property
     def bench(self) -> Bench:
-        """The cluster."""
         return self.world.bench
 
     @property
     def subject(self) -> Subject:
-        """The consumer."""
         return self.world.subject(NAME)
 
     def manifest(self, **spec: Any) -> Json:
@@ -55,12 +51,10 @@ class Synced:
         return found
 
     def kustomization(self, name: str, **spec: Any) -> None:
-        """Creates one beside that of the page, with its source."""
         usual = {key: OF_PAGE["spec"][key] for key in ("interval", "sourceRef", "timeout", "wait")}
         self.bench.apply_in(machine.NAMESPACE, {**OF_PAGE, "metadata": {"name": name}, "spec": {**usual, **spec}})
 
     def sync(self, **spec: Any) -> Json:
-        """Commits the consumer; what Flux says when it has reconciled."""
         self.repository.write("consumer.yaml", self.manifest(**spec))
         return self.again(source=True)
 
@@ -88,10 +82,8 @@ class Synced:
         return bool(said == "True")
 
     def paused(self) -> bool:
-        """Whether the annotation is there."""
         return PAUSED in self.bench.resource(NAME)["metadata"].get("annotations", {})
 
     def sluice(self, action: str) -> None:
-        """`kubectl sluice ACTION`."""
         where = (f"--namespace={NAMESPACE}", f"--kubeconfig={self.bench.cluster.kubeconfig}")
         run(str(Path(sys.executable).parent / "kubectl-sluice"), action, NAME, *where)

@@ -23,34 +23,27 @@ BRANCH = "main"
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository with folders of manifests, all on one branch."""
-
     folder: Path
 
     @classmethod
     def new(cls, folder: Path) -> Repository:
-        """An empty one."""
         found = cls(folder)
         found.git("init", "--quiet", f"--initial-branch={BRANCH}")
         return found
 
     def write(self, name: str, *documents: dict[str, Any], folder: str = "consumers") -> None:
-        """Commit a file of manifests."""
         (places.made(self.folder / folder) / name).write_text(yaml.safe_dump_all(documents))
         self.commit(f"Write {name}")
 
     def remove(self, name: str, folder: str = "consumers") -> None:
-        """Commit that a file is gone."""
         (self.folder / folder / name).unlink()
         self.commit(f"Remove {name}")
 
     def commit(self, subject: str) -> None:
-        """All that is there."""
         self.git("add", "--all")
         self.git("-c", "user.name=tests", "-c", "user.email=tests@example.com", "commit", "--quiet", f"--message={subject}")
 
     def git(self, *arguments: str) -> str:
-        """Run git here."""
         return run("git", *arguments, cwd=self.folder)
 
     @contextmanager
@@ -66,12 +59,9 @@ class Repository:
 
 
 class _UploadPack(BaseHTTPRequestHandler):
-    """Answers a fetch: which commits there are, then the pack that is asked for."""
-
     folder: Path
 
     def do_GET(self) -> None:
-        """What there is."""
         if not self.path.endswith(f"/info/refs?service={SERVICE}"):
             self.send_error(404)
             return
@@ -79,7 +69,6 @@ class _UploadPack(BaseHTTPRequestHandler):
         self._answer("advertisement", f"{len(title) + 4:04x}{title}0000".encode() + self._git("--advertise-refs"))
 
     def do_POST(self) -> None:
-        """What is asked for."""
         self._answer("result", self._git(said=self.rfile.read(int(self.headers["Content-Length"]))))
 
     def log_message(self, *_: Any) -> None:

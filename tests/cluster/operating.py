@@ -27,13 +27,11 @@ def pods(bench: Bench) -> list[dict[str, Any]]:
 
 
 def ready(bench: Bench, replicas: int) -> bool:
-    """That many replicas, all ready."""
     found = pods(bench)
     return len(found) == replicas and all(all(c["ready"] for c in pod["status"].get("containerStatuses", [{"ready": False}])) for pod in found)
 
 
 def lease(bench: Bench) -> dict[str, Any]:
-    """The spec of the Lease, empty if there is none."""
     found = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--ignore-not-found", "--output=json") or "{}")
     return dict(found.get("spec") or {})
 
@@ -44,7 +42,6 @@ def holder(bench: Bench) -> str:
 
 
 def leader(bench: Bench) -> str:
-    """The pod that leads."""
     return holder(bench).rpartition("_")[0]
 
 
@@ -63,12 +60,10 @@ def kill(bench: Bench) -> str:
 
 
 def taken_over(bench: Bench, before: str, seconds: float = PATIENCE) -> None:
-    """Waits until another process leads."""
     bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""}, seconds)
 
 
 def get(bench: Bench, pod: str, path: str) -> str:
-    """What a replica serves."""
     return bench.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8080/proxy/{path}")
 
 

@@ -21,8 +21,6 @@ META = "__meta_kubernetes_"
 
 @contextmanager
 def serving(bench: Bench, host: str) -> Iterator[str]:
-    """The address, while the block lasts. Each request asks the API server."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = json.dumps(targets(json.loads(bench.cluster.kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"])).encode()
@@ -46,7 +44,6 @@ def serving(bench: Bench, host: str) -> Iterator[str]:
 
 
 def targets(pods: list[Json]) -> list[Json]:
-    """Each port of each container of a pod that has an address. Pure."""
     found = []
     for pod in pods:
         address = pod["status"].get("podIP")
@@ -65,5 +62,4 @@ def _of_pod(pod: Json) -> dict[str, str]:
 
 
 def safe(label: str) -> str:
-    """A label's name as Prometheus takes it."""
     return re.sub(r"\W", "_", label)

@@ -28,14 +28,11 @@ BEFORE = "before"  # the tag of the last release's operator
 
 @dataclass(frozen=True)
 class Published:
-    """What `make release` made, and where `make publish` has put it."""
-
     folder: Path
     registry: publishing.Registry
 
     @property
     def chart(self) -> tuple[str, ...]:
-        """The published chart, as Helm is told of it."""
         return (f"oci://{self.registry.name}/{publishing.CHARTS}/sluice", f"--version={VERSION}", "--plain-http")
 
     @property
@@ -44,7 +41,6 @@ class Published:
         return {"image": f"{self.registry.name}/{CONSUMER}:{VERSION}", "namespaces": [NAMESPACE]}
 
     def push(self, tag: str, name: str) -> str:
-        """Push another image of the daemon; returns its name for nodes."""
         archive = self.folder.parent / "another.oci.tar"
         images.of_saved(tag, archive, 0, places.work())
         self.registry.push_image(archive, name)
@@ -52,7 +48,6 @@ class Published:
         return f"{self.registry.name}/{name}"
 
     def push_chart(self, folder: Path) -> tuple[str, ...]:
-        """Push the chart of an earlier release to a place of its own; returns how Helm is told of it."""
         earlier, program = publishing.Registry(f"{self.registry.name}/{BEFORE}", plain_http=True), tools.helm()
         archive = Path(run(program, "package", str(folder), f"--destination={self.folder.parent}").strip().rpartition(" ")[2])
         earlier.push_chart(archive, program)
@@ -62,7 +57,6 @@ class Published:
 
 @contextmanager
 def published(bench: Bench, folder: Path) -> Iterator[Published]:
-    """`make version`, a commit, `make release`, `make publish`; the registry runs while the block lasts."""
     work, host = places.work(), clusters.host_address(bench.cluster)
     with registries.registry(work, host.listen) as address:
         registry = publishing.Registry(f"{address.replace(host.listen, host.pods)}/sluice", plain_http=True)

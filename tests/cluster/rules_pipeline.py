@@ -58,12 +58,10 @@ def die(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """A `transform` of a sink of Sluice's own."""
     return rows.withColumn("wrong", lit(0))
 
 
 def wrong(rows: DataFrame) -> DataFrame:
-    """The same of a bad version."""
     return rows.withColumn("wrong", lit(1))
 
 
@@ -92,7 +90,6 @@ def _work(seconds: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _number(batch: pa.RecordBatch) -> int:
-    """Of the first record."""
     return int(json.loads(batch.column("data")[0].as_py())["n"])
 
 

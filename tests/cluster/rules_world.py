@@ -39,56 +39,44 @@ def moment() -> datetime:
 
 
 def iso(moment: datetime) -> str:
-    """A time as a spec has it."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One consumer, and what a test does to it and asks of it."""
-
     bench: Bench
     name: str
 
     @property
     def status(self) -> dict[str, Any]:
-        """All of it; empty while there is none."""
         found: dict[str, Any] = self.bench.resource(self.name).get("status", {})
         return found
 
     def condition(self, kind: str) -> dict[str, Any]:
-        """One condition; empty while it is not there."""
         return self.bench.condition(self.name, kind)
 
     def pods(self, role: str, kind: str = "pods") -> list[dict[str, Any]]:
-        """What of it is there: driver, executor or migration."""
         return self.bench.get(kind, f"--selector=sluice.dev/consumer={self.name},sluice.dev/role={role}")
 
     def uids(self, role: str) -> dict[str, str]:
-        """Name and uid of its pods."""
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods(role)}
 
     def nodes(self) -> set[str]:
-        """Where its driver and executors are."""
         return {pod["spec"].get("nodeName", "") for role in ("driver", "executor") for pod in self.pods(role)}
 
     def ready(self) -> bool:
-        """Ready, for its present generation."""
         return is_ready(self.bench.resource(self.name))
 
     def seen(self) -> bool:
-        """Whether the operator has taken in its present generation."""
         found = self.bench.resource(self.name)
         return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
 
     def settled(self, executors: int) -> bool:
-        """Ready with that many executors, and nothing under way."""
         found = self.bench.resource(self.name)
         at_ease = is_ready(found) and not condition(found, "Reconciling")
         return at_ease and found["status"]["replicas"] == executors == self.registered()
 
     def registered(self) -> int:
-        """Executors that have come to their driver, as it reports."""
         notes = [pod["metadata"]["annotations"].get("sluice.dev/report") for pod in self.pods("driver")]
         return int(json.loads(notes[0]).get("executors", 0)) if notes and notes[0] else 0
 
@@ -103,15 +91,12 @@ class Subject:
         return int(self.status.get("driver", {}).get("attempt", 0))
 
     def scale(self, replicas: int) -> None:
-        """As a person does."""
         self.bench.kubectl("scale", "kinesisconsumer", self.name, f"--replicas={replicas}")
 
     def patch(self, **spec: Any) -> None:
-        """Merges into the spec."""
         self.bench.kubectl("patch", "kinesisconsumer", self.name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
     def annotate(self, note: str) -> None:
-        """`name=value`, or `name-`, of those that begin with sluice.dev/."""
         self.bench.kubectl("annotate", "kinesisconsumer", self.name, f"sluice.dev/{note}", "--overwrite")
 
     def delete(self) -> None:
@@ -121,14 +106,11 @@ class Subject:
         self.bench.until(f"nothing left of {self.name}", lambda: self.left() == [])
 
     def left(self) -> list[dict[str, Any]]:
-        """Whatever of it is there."""
         return [*self.bench.get("pods", f"--selector=sluice.dev/consumer={self.name}"), *self.pods("migration", "jobs")]
 
 
 @dataclass(frozen=True)
 class World:
-    """A stream, its producer, and a sink."""
-
     bench: Bench
     stream: Stream
     producer: Producer
@@ -139,11 +121,9 @@ class World:
         return f"sink-{self.stream.name}"
 
     def subject(self, name: str) -> Subject:
-        """One of its consumers."""
         return Subject(self.bench, name)
 
     def manifest(self, name: str, args: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-        """A consumer of the stream that keeps what it reads, with what a test changes in its spec."""
         usual = {"batch": {"intervalSeconds": 1}, "leaseDurationSeconds": LEASE_SECONDS, "restart": {"backoffSeconds": 1, "maxBackoffSeconds": 4}}
         found = consumer(self.bench, name, **(usual | spec))
         found["spec"]["stream"] |= {"name": self.stream.name}
@@ -156,11 +136,9 @@ class World:
         return found
 
     def args(self, **more: Any) -> dict[str, Any]:
-        """What a pipeline is told."""
         return {"dynamodb": self.bench.aws.dynamodb_endpoint, "table": self.sink, **more}
 
     def put(self, count: int = 32) -> list[Record]:
-        """Records on every shard; returns them."""
         return self.producer.put(records.hash_keys(), count)
 
     def until(self, what: str, ready: Callable[[], Any]) -> Any:
@@ -169,7 +147,6 @@ class World:
         return self.bench.until(what, lambda: self.producer.put((first, last), 2) and ready())
 
     def leases(self) -> list[kcl_table.Item]:
-        """Of a KCL application that has just begun with every shard."""
         return kcl_table.unread(self.stream.shards())
 
     def kept(self, name: str) -> list[dict[str, Any]]:
@@ -179,7 +156,6 @@ class World:
         return [json.loads(row["row"]["S"]) for row in rows if row["id"]["S"].startswith(f"{ours}/")]
 
     def missing(self, name: str) -> list[int]:
-        """Numbers that were put and are not kept."""
         return sorted({record.n for record in self.producer.produced} - set(self._numbers(name)))
 
     def skipped(self, name: str) -> list[int]:
@@ -190,7 +166,6 @@ class World:
         return sorted(record.n for record in earlier if record.n not in kept)
 
     def twice(self, name: str) -> list[int]:
-        """Numbers that are kept in more than one batch."""
         return sorted(n for n, count in Counter(self._numbers(name)).items() if count > 1)
 
     def bound(self, name: str) -> int:
@@ -204,7 +179,6 @@ class World:
 
 
 def table(name: str) -> str:
-    """A consumer's checkpoint table, as the operator names it."""
     return f"sluice_{NAMESPACE}_{name}"
 
 

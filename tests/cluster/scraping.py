@@ -42,13 +42,10 @@ VALUES: Json = {
 
 @dataclass(frozen=True)
 class Scraper:
-    """The Prometheus in its pod, asked through the API server."""
-
     bench: Bench
 
     @property
     def prometheus(self) -> Prometheus:
-        """Its API."""
         return Prometheus(self._get)
 
     def alerts(self) -> dict[str, Json]:
@@ -57,7 +54,6 @@ class Scraper:
         return {_of(alert["labels"]): {**alert["labels"], **alert["annotations"]} for alert in found}
 
     def healthy(self) -> bool:
-        """Both jobs have a target, and all targets are up."""
         targets = self.prometheus.ask("targets", state="active")["activeTargets"]
         return len({each["scrapePool"] for each in targets}) == 2 and all(each["health"] == "up" for each in targets)
 
@@ -73,7 +69,6 @@ def _of(labels: Mapping[str, str]) -> str:
 
 @contextmanager
 def scraping(bench: Bench) -> Iterator[Scraper]:
-    """The chart with its monitors and alerts, and a Prometheus for them, while the block lasts."""
     host = clusters.host_address(bench.cluster).listen
     crds = [crd for crd in prometheus.operator_crds() if crd["spec"]["names"]["kind"] in KINDS]  # type: ignore[index]  # JSON
     assert len(crds) == len(KINDS)
@@ -116,8 +111,6 @@ def _image(bench: Bench) -> str:
 
 
 def _config(bench: Bench, discovery: str) -> Json:
-    """From what the release has in the cluster."""
-
     def found(kind: str) -> list[Json]:
         items: list[Json] = json.loads(bench.cluster.kubectl(IN, "get", kind, "--output=json"))["items"]
         return items

@@ -29,15 +29,12 @@ REPLICAS = {"group": "sluice.dev", "kind": "KinesisConsumer", "jsonPointers": ["
 
 @dataclass
 class GitOps:
-    """Argo CD, the repository that it syncs, and what both do to one consumer."""
-
     bench: Bench
     argo: ArgoCd
     repository: Repository
     shown: set[tuple[str, str]] = field(default_factory=set)
 
     def application(self, name: str, source: Json, namespace: str) -> None:
-        """Creates an Application that syncs by itself."""
         spec = {
             "project": "default",
             "source": {"repoURL": f"file://{self.repository.folder}", "targetRevision": "main", **source},
@@ -68,11 +65,9 @@ class GitOps:
         return found
 
     def health(self, status: Json, name: str = NAME) -> str:
-        """Of one object of the Application."""
         return next((item.get("health", {}).get("status", "") for item in status.get("resources", []) if item["name"] == name), "")
 
     def until(self, health: str, sync: str = "Synced") -> Json:
-        """Waits until Argo CD shows this of the consumer, and that of the Application."""
         return self.bench.until(f"{sync} and {health}", lambda: self._is(health, sync))  # type: ignore[no-any-return]
 
     def _is(self, health: str, sync: str) -> Json | None:
@@ -80,18 +75,15 @@ class GitOps:
         return found if self.health(found) == health and found.get("sync", {}).get("status") == sync else None
 
     def act(self, action: str) -> None:
-        """`argocd app actions run`."""
         where = ("--kind=KinesisConsumer", f"--resource-name={NAME}", "--all")
         self.argo.argocd("app", "actions", "run", "streams", action, *where)
 
     def attempt(self) -> int:
-        """The driver that runs, by its number."""
         return int(self.bench.resource(NAME)["status"]["driver"]["attempt"])
 
 
 @pytest.fixture(scope="module")
 def gitops(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitOps]:
-    """Argo CD with the chart's customizations, and a repository that has the chart."""
     repository = Repository.new(tmp_path_factory.mktemp("gitops"))
     shutil.copytree(CHART, repository.folder / "charts" / "sluice")
     repository.commit("Add the chart")
@@ -104,14 +96,12 @@ def gitops(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
 
 @pytest.fixture(scope="module", autouse=True)
 def _source(bench: Bench, gitops: GitOps) -> None:  # noqa: ARG001 - not before Argo CD runs
-    """A stream, and a KCL application's table over it, at the beginning of each shard."""
     stream = Stream(bench.aws.kinesis, STREAM)
     stream.create(2)
     kcl_table.write(bench.aws.dynamodb, TABLE, kcl_table.dump()["description"], kcl_table.unread(stream.shards()))
 
 
 def test_the_chart_is_synced_and_healthy_without_a_warning(gitops: GitOps) -> None:
-    """Argo CD takes the release of Helm over: nothing of it is made anew."""
     values = installing.values(gitops.bench.cluster).read_text()
     before = gitops.bench.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "get", "deployment", RELEASE, "--output=jsonpath={.metadata.uid}")
     gitops.application("operator", {"path": "charts/sluice", "helm": {"releaseName": RELEASE, "values": values}}, OPERATOR_NAMESPACE)
@@ -128,7 +118,6 @@ def test_the_chart_is_synced_and_healthy_without_a_warning(gitops: GitOps) -> No
 
 
 def test_a_consumer_is_progressing_until_it_works_and_a_later_wave_waits_for_it(gitops: GitOps) -> None:
-    """While it migrates, and while its driver starts."""
     wave = {"argocd.argoproj.io/sync-wave": "1"}
     gitops.repository.write("consumer.yaml", gitops.manifest())
     gitops.repository.write("after.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": AFTER, "annotations": wave}})
@@ -141,7 +130,6 @@ def test_a_consumer_is_progressing_until_it_works_and_a_later_wave_waits_for_it(
 
 
 def test_pods_that_the_operator_makes_are_no_drift(gitops: GitOps) -> None:
-    """Driver, executors and the migration's pod hang below the consumer; the Application has two objects and is Synced."""
     status = gitops.until("Healthy")
     assert {(item["kind"], item["name"], item["status"]) for item in status["resources"]} == {
         ("KinesisConsumer", NAME, "Synced"),
@@ -153,7 +141,6 @@ def test_pods_that_the_operator_makes_are_no_drift(gitops: GitOps) -> None:
 
 
 def test_a_bad_spec_degrades_it_and_a_good_one_heals_it(gitops: GitOps) -> None:
-    """What only the operator can judge: the last good spec runs on meanwhile."""
     driver = gitops.attempt()
     gitops.repository.write("consumer.yaml", gitops.manifest(sparkConf={"spark.master": "local"}))
     status = gitops.until("Degraded")
@@ -166,7 +153,6 @@ def test_a_bad_spec_degrades_it_and_a_good_one_heals_it(gitops: GitOps) -> None:
 
 
 def test_a_typo_is_refused_at_the_sync(gitops: GitOps) -> None:
-    """The API server does not know the field; the consumer is as it was."""
     wrong = gitops.manifest()
     wrong["spec"]["batch"]["intervalSecond"] = 2
     gitops.repository.write("consumer.yaml", wrong)
@@ -181,7 +167,6 @@ def _refused(gitops: GitOps) -> bool:
 
 
 def test_an_autoscalers_number_of_executors_is_left_alone(gitops: GitOps) -> None:
-    """By self-heal, and by the next sync of something else."""
     gitops.bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=2")
     gitops.bench.until("two executors", lambda: gitops.bench.resource(NAME)["status"]["replicas"] == 2)
     gitops.repository.write("consumer.yaml", gitops.manifest(restart={"backoffSeconds": 11}))
@@ -191,7 +176,6 @@ def test_an_autoscalers_number_of_executors_is_left_alone(gitops: GitOps) -> Non
 
 
 def test_the_actions_drain_resume_and_restart_and_the_application_stays_synced(gitops: GitOps) -> None:
-    """Drained it is Suspended, and no pod is left; each start is one more attempt."""
     driver = gitops.attempt()
     gitops.act("restart")
     gitops.bench.until("the next driver", lambda: gitops.attempt() == driver + 1)
@@ -205,7 +189,6 @@ def test_the_actions_drain_resume_and_restart_and_the_application_stays_synced(g
 
 
 def test_a_paused_consumer_is_suspended_and_runs_on(gitops: GitOps) -> None:
-    """The same driver, before, meanwhile and after."""
     driver = gitops.attempt()
     gitops.act("pause")
     gitops.until("Suspended")
@@ -216,7 +199,6 @@ def test_a_paused_consumer_is_suspended_and_runs_on(gitops: GitOps) -> None:
 
 
 def test_prune_drains_deletes_and_keeps_the_table(gitops: GitOps) -> None:
-    """The file is gone from git: so are resource and pods. The positions stay."""
     gitops.repository.remove("consumer.yaml")
     gitops.bench.until("the consumer is gone", lambda: NAME not in {r["metadata"]["name"] for r in gitops.bench.get("kinesisconsumers")})
     assert not gitops.bench.get("pods", f"--selector=sluice.dev/consumer={NAME},sluice.dev/role=driver")

@@ -27,12 +27,9 @@ STEP = re.compile(r"executors (\d+) → (\d+): (\w+)")
 
 @dataclass(frozen=True)
 class Elastic:
-    """The consumer, and what its operator has chosen."""
-
     world: World
 
     def runs(self, executors: int) -> bool:
-        """Whether so many are chosen, and there."""
         subject = self.world.subject(NAME)
         return bool((subject.status.get("autoscale") or {}).get("replicas") == executors and subject.settled(executors))
 
@@ -41,7 +38,6 @@ class Elastic:
         return len(self.world.missing(NAME))
 
     def changes(self) -> list[tuple[int, int]]:
-        """Every number that it chose, with the one before, by its events in their order."""
         events = [each for each in self.world.bench.get("events") if each["involvedObject"]["name"] == NAME and each["reason"] == "Autoscaled"]
         events.sort(key=lambda each: each["eventTime"] or each["firstTimestamp"])
         found = [STEP.match(each["message"] if "message" in each else each["note"]) for each in events]
@@ -50,7 +46,6 @@ class Elastic:
 
 @contextmanager
 def load(found: World, seconds: float) -> Iterator[None]:
-    """Records on every shard, put again after so many seconds each time."""
     generator = LoadGenerator(found.producer, COUNT, seconds)
     generator.start()
     try:
@@ -61,7 +56,6 @@ def load(found: World, seconds: float) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def elastic(bench: Bench) -> Iterator[Elastic]:
-    """A consumer with one executor, and nothing to do yet."""
     with world(bench, "autoscale") as found:
         bounds = {"min": 1, "max": MOST, "targetLagSeconds": TARGET, "coolDownSeconds": COOL_DOWN}
         body = found.manifest(NAME, args={"work": WORK}, autoscale=bounds, batch={"intervalSeconds": INTERVAL, "maxRecordsPerShard": CAP})
@@ -72,7 +66,6 @@ def elastic(bench: Bench) -> Iterator[Elastic]:
 
 
 def test_a_load_of_two_executors_gets_two_and_the_lag_is_back(elastic: Elastic) -> None:
-    """The lag rises until the second one works. Then it is back under the target, while the load lasts."""
     bench = elastic.world.bench
     with load(elastic.world, TWO):
         bench.until("the lag over the target", lambda: elastic.lag() > FAR)
@@ -82,14 +75,12 @@ def test_a_load_of_two_executors_gets_two_and_the_lag_is_back(elastic: Elastic) 
 
 
 def test_a_load_of_one_executor_gets_one_again(elastic: Elastic) -> None:
-    """In one step, after the cool-down."""
     with load(elastic.world, ONE):
         elastic.world.bench.until("one executor", lambda: elastic.runs(1))
     assert elastic.changes() == [(1, 2), (2, 1)]
 
 
 def test_one_driver_did_it_and_every_record_came_once(elastic: Elastic) -> None:
-    """No number was a restart, and none of them costs a record."""
     bench, subject = elastic.world.bench, elastic.world.subject(NAME)
     bench.until("every record", lambda: not elastic.world.missing(NAME))
     assert elastic.world.twice(NAME) == []

@@ -22,7 +22,6 @@ LEADS = 20.0  # seconds: docs/operations.md, "When a part of it fails"
 
 @pytest.fixture(scope="module", autouse=True)
 def _source(bench: Bench) -> Iterator[None]:
-    """A stream, and a KCL application's table over it, at the beginning of each shard; afterwards the consumer is gone."""
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     stream = Stream(bench.aws.kinesis, STREAM)
     stream.create(2)
@@ -32,32 +31,27 @@ def _source(bench: Bench) -> Iterator[None]:
 
 
 def manifest(bench: Bench, **spec: Any) -> dict[str, Any]:
-    """The consumer of this page."""
     found = consumer(bench, NAME, replicas=2, batch={"intervalSeconds": 1}, migrateFrom={"table": TABLE, "quietSeconds": 30}, **spec)
     found["spec"]["stream"] |= {"name": STREAM}
     return found
 
 
 def mine(bench: Bench, kind: str, role: str) -> dict[str, str]:
-    """Name and uid of what runs for it."""
     found = bench.get(kind, f"--selector=sluice.dev/consumer={NAME},sluice.dev/role={role}")
     return {body["metadata"]["name"]: body["metadata"]["uid"] for body in found}
 
 
 def migrates(bench: Bench) -> bool:
-    """The pod of its Job is running."""
     found = bench.get("pods", f"--selector=sluice.dev/consumer={NAME},sluice.dev/role=migration")
     return any(pod["status"].get("phase") == "Running" for pod in found)
 
 
 def settled(bench: Bench, executors: int) -> bool:
-    """Ready, with that many executors, and nothing under way."""
     found = bench.resource(NAME)
     return is_ready(found) and not condition(found, "Reconciling") and found["status"].get("replicas") == executors
 
 
 def test_exactly_one_of_two_replicas_leads_and_says_so(bench: Bench) -> None:
-    """The Lease and the metrics agree; probes of both are well."""
     names = [pod["metadata"]["name"] for pod in pods(bench)]
     leading = {name for name in names if "sluice_leader 1.0" in get(bench, name, "metrics")}
     assert leading == {leader(bench)}
@@ -65,7 +59,6 @@ def test_exactly_one_of_two_replicas_leads_and_says_so(bench: Bench) -> None:
 
 
 def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on(bench: Bench) -> None:
-    """One Job, one pod of it, one try; then the first driver."""
     bench.apply(manifest(bench))
     bench.until("the migration's pod runs", lambda: migrates(bench))
     jobs, migrators = mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")
@@ -78,7 +71,6 @@ def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on
 
 
 def test_a_leader_that_dies_in_a_scale_down_is_replaced_and_the_driver_goes_on(bench: Bench) -> None:
-    """The same pod, told once; one executor leaves."""
     driver = mine(bench, "pods", "driver")
     bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
     bench.until("the driver is told", lambda: target(bench) == "1")
@@ -90,7 +82,6 @@ def test_a_leader_that_dies_in_a_scale_down_is_replaced_and_the_driver_goes_on(b
 
 
 def target(bench: Bench) -> str:
-    """What the driver is told."""
     (pod,) = bench.get("pods", f"--selector=sluice.dev/consumer={NAME},sluice.dev/role=driver")
     return str(pod["metadata"]["annotations"]["sluice.dev/executors"])
 
@@ -106,7 +97,6 @@ def test_a_leader_that_is_asked_to_go_hands_over_at_once(bench: Bench) -> None:
 
 
 def test_helm_test_passes(bench: Bench) -> None:
-    """Its pod has the operator's image, account and restrictions, and goes when it has passed."""
     said = bench.cluster.helm("test", RELEASE, IN, "--timeout=3m")
     assert "Phase:          Succeeded" in said
     bench.until("the pod is gone", lambda: f"{RELEASE}-test" not in bench.cluster.kubectl(IN, "get", "pods", "--output=name"))

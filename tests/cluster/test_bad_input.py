@@ -38,13 +38,10 @@ def _write_tables(bench: Bench) -> None:
 
 
 def tables(bench: Bench) -> set[str]:
-    """Every table there is."""
     return set(bench.aws.dynamodb.list_tables()["TableNames"])
 
 
 def says(bench: Bench, name: str, kind: str, *words: str) -> None:
-    """The condition's message and an event hold all the words."""
-
     def told() -> bool:
         message = bench.condition(name, kind).get("message", "")
         return all(word in message for word in words)
@@ -54,21 +51,18 @@ def says(bench: Bench, name: str, kind: str, *words: str) -> None:
 
 
 def idle(bench: Bench, name: str) -> bool:
-    """Nothing runs for a resource."""
     pods: list[dict[str, Any]] = bench.get("pods", f"--selector=sluice.dev/consumer={name}")
     return not [p for p in pods if p["status"].get("phase") in {"Pending", "Running"}]
 
 
 @pytest.mark.parametrize(("field", "spec"), [("replicaz", {"replicaz": 3}), ("interval", {"batch": {"interval": 5}})])
 def test_a_field_that_does_not_exist_is_refused_by_the_api_server(bench: Bench, field: str, spec: dict[str, Any]) -> None:
-    """`kubectl apply` fails and names it, and nothing is stored."""
     with pytest.raises(CommandFailedError, match=rf'unknown field "([a-z.]*\.)?{field}"'):  # with its path, or after it: by kubectl's version
         bench.apply(consumer(bench, "unknown-field", **spec))
     assert "unknown-field" not in {found["metadata"]["name"] for found in bench.get("kinesisconsumers")}
 
 
 def test_a_bad_duration_is_refused_by_the_api_server(bench: Bench) -> None:
-    """The schema can say it, so `kubectl apply` fails and nothing is stored."""
     with pytest.raises(CommandFailedError, match="leaseDurationSeconds"):
         bench.apply(consumer(bench, "bad-duration", leaseDurationSeconds="soon"))
 
@@ -81,7 +75,6 @@ def test_a_duration_that_only_the_operator_can_judge_is_named(bench: Bench) -> N
 
 
 def test_a_stream_that_does_not_exist_is_named_and_no_table_is_made(bench: Bench) -> None:
-    """The driver refuses before it makes a table."""
     manifest = consumer(bench, "no-stream")
     manifest["spec"]["stream"] |= {"name": "nowhere"}
     bench.apply(manifest)
@@ -90,7 +83,6 @@ def test_a_stream_that_does_not_exist_is_named_and_no_table_is_made(bench: Bench
 
 
 def test_a_source_of_unknown_schema_is_named_and_no_target_is_made(bench: Bench) -> None:
-    """The Job's own words stand in the condition."""
     bench.apply(consumer(bench, "no-schema", migrateFrom={"table": "no-checkpoints", "quietSeconds": 1}))
     says(bench, "no-schema", "Stalled", "no-checkpoints", "customer")
     assert idle(bench, "no-schema")
@@ -98,7 +90,6 @@ def test_a_source_of_unknown_schema_is_named_and_no_target_is_made(bench: Bench)
 
 
 def test_a_row_with_an_unknown_value_is_named_and_no_target_is_made(bench: Bench) -> None:
-    """Which row, which attribute, which value."""
     bench.apply(consumer(bench, "odd-row", migrateFrom={"table": "bad-row", "quietSeconds": 1}))
     says(bench, "odd-row", "Stalled", "shardId-000000000003", "YESTERDAY")
     assert idle(bench, "odd-row")
@@ -122,7 +113,6 @@ def test_a_table_that_belongs_to_another_consumer_is_named_and_left_alone(bench:
 
 
 def left_behind(bench: Bench, name: str, stream: dict[str, str]) -> dict[str, Any]:
-    """The consumer row of a consumer that worked on its table, and is gone."""
     manifest = consumer(bench, name, checkpoints={"table": f"of-{name}"})
     manifest["spec"]["stream"] |= stream
     bench.apply(manifest)
@@ -134,6 +124,5 @@ def left_behind(bench: Bench, name: str, stream: dict[str, str]) -> dict[str, An
 
 
 def row(bench: Bench, table: str) -> dict[str, Any]:
-    """The answer that may have the table's consumer row."""
     found: dict[str, Any] = bench.aws.dynamodb.get_item(TableName=table, Key={"id": {"S": "consumer"}}, ConsistentRead=True)
     return found

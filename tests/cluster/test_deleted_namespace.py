@@ -21,7 +21,6 @@ LONGER = 70.0  # seconds: kopf ends a process after a minute of refusals
 
 @pytest.fixture(scope="module", autouse=True)
 def _steady(bench: Bench) -> Iterator[None]:
-    """A consumer in the namespace that stays; afterwards the operator watches that one alone."""
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     with Stream(bench.aws.kinesis, STREAM).existing(1):
         bench.apply(manifest(bench, NAME))
@@ -32,14 +31,12 @@ def _steady(bench: Bench) -> Iterator[None]:
 
 
 def manifest(bench: Bench, name: str) -> dict[str, Any]:
-    """A consumer of the stream."""
     found = consumer(bench, name, batch={"intervalSeconds": 1})
     found["spec"]["stream"] |= {"name": STREAM}
     return found
 
 
 def settled(bench: Bench) -> bool:
-    """Ready, with an executor, and nothing under way."""
     found = bench.resource(NAME)
     return is_ready(found) and not condition(found, "Reconciling") and found["status"].get("replicas") == 1
 

@@ -39,7 +39,6 @@ def quota(pods: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def place(bench: Bench) -> Iterator[World]:
-    """A stream of two shards."""
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     with world(bench, "disruptions", shards=2) as found:
         yield found
@@ -68,7 +67,6 @@ def steady(place: World) -> Iterator[Subject]:
 
 
 def all_kept(place: World, name: str) -> None:
-    """New records come, and every record is kept once."""
     place.put()
     place.bench.until("every record", lambda: not place.missing(name))
     assert place.twice(name) == []
@@ -78,7 +76,6 @@ def all_kept(place: World, name: str) -> None:
 
 
 def test_a_quota_without_room_for_the_driver_is_named(crowded: Subject) -> None:
-    """In the API server's words. Nothing is made, and no attempt is counted as a failure."""
     crowded.bench.until("the quota in the condition", lambda: "exceeded quota: tenants" in crowded.condition("Ready").get("message", ""))
     assert crowded.condition("Ready")["reason"] == "ApiRefused"
     assert crowded.uids("driver") == {}
@@ -86,7 +83,6 @@ def test_a_quota_without_room_for_the_driver_is_named(crowded: Subject) -> None:
 
 
 def test_a_quota_with_room_for_the_driver_alone_leaves_it_waiting(crowded: Subject) -> None:
-    """The driver is made when there is room for it, says what it has, and is not replaced; the page says where the quota answers Spark."""
     crowded.bench.apply(quota(1))
     crowded.bench.until("it runs without executors", lambda: crowded.condition("Ready").get("reason") == "ExecutorsPending")
     crowded.bench.until("the quota in its log", lambda: "exceeded quota: tenants" in crowded.bench.kubectl("logs", f"{CROWDED}-driver-1"))
@@ -94,7 +90,6 @@ def test_a_quota_with_room_for_the_driver_alone_leaves_it_waiting(crowded: Subje
 
 
 def test_what_the_operator_makes_is_sized_by_the_limit_range_and_passes_the_policy(place: World, crowded: Subject) -> None:
-    """As soon as there is room for the executor, by the same driver; then all of it goes."""
     crowded.bench.apply(quota(4))
     crowded.bench.until("Ready", lambda: crowded.settled(1))
     assert (list(crowded.uids("driver")), crowded.attempts()) == ([f"{CROWDED}-driver-1"], 1)
@@ -121,7 +116,6 @@ def evict(subject: Subject, tmp_path: Path) -> None:
 
 
 def next_driver(place: World, subject: Subject, attempt: int) -> None:
-    """Another driver goes on where the last one was; nothing of it counts as a failure."""
     name = f"{subject.name}-driver-{attempt}"
     place.bench.until(f"Ready by {name}", lambda: list(subject.uids("driver")) == [name] and subject.settled(1))
     all_kept(place, subject.name)
@@ -145,7 +139,6 @@ def test_a_budget_keeps_the_driver_until_it_is_taken_away(place: World, steady: 
 
 
 def test_a_driver_that_is_preempted_waits_for_room_and_goes_on(place: World, steady: Subject) -> None:
-    """By a pod of a higher class that fits only without it."""
     bench = steady.bench
     place.put()
     bench.apply(urgent(bench))
@@ -170,7 +163,6 @@ def urgent(bench: Bench) -> dict[str, Any]:
 
 
 def free(bench: Bench) -> Decimal:
-    """CPUs of the node that no pod has asked for."""
     node = json.loads(bench.cluster.kubectl("get", "node", bench.cluster.node, "--output=json"))
     pods = json.loads(bench.cluster.kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"]
     placed = [pod["spec"] for pod in pods if pod["status"].get("phase") not in {"Succeeded", "Failed"} and pod["spec"].get("nodeName")]
@@ -180,7 +172,6 @@ def free(bench: Bench) -> Decimal:
 
 
 def running(bench: Bench, name: str) -> bool:
-    """Whether a pod runs."""
     return any(pod["metadata"]["name"] == name and pod["status"].get("phase") == "Running" for pod in bench.get("pods"))
 
 
@@ -188,7 +179,6 @@ def running(bench: Bench, name: str) -> bool:
 
 
 def test_consumers_go_on_while_the_operator_is_uninstalled_and_their_deletion_waits_for_it(place: World, steady: Subject) -> None:
-    """The CRD and the resource stay. What was deleted meanwhile goes when the operator is installed again."""
     bench, driver = steady.bench, steady.uids("driver")
     bench.cluster.helm("uninstall", RELEASE, IN, "--wait")
     try:

@@ -45,20 +45,16 @@ Numbers = list[int]
 
 @dataclass(frozen=True)
 class Filled:
-    """A consumer of an example, its stream, and what its sink holds."""
-
     subject: Subject
     stream: str
     ids: Callable[[], Numbers]
 
     def put(self, numbers: Sequence[int]) -> None:
-        """Put a document for each number."""
         kinesis = self.subject.bench.aws.kinesis
         entries = [{"PartitionKey": str(n), "Data": json.dumps(document(n)).encode()} for n in numbers]
         assert kinesis.put_records(StreamName=self.stream, Records=entries)["FailedRecordCount"] == 0
 
     def until_stored(self, count: int) -> None:
-        """Wait until the sink holds that many rows."""
         self.subject.bench.until(f"{count} rows of {self.subject.name}", lambda: len(self.ids()) >= count)
 
     def in_a_batch(self) -> bool:
@@ -68,19 +64,16 @@ class Filled:
         return consumer is not None and any(row.batch > consumer.committed for row in store.shards().values())
 
     def kill_in_a_batch(self) -> None:
-        """Delete the driver's pod without a grace period."""
         assert processes.poll(self.in_a_batch, 60, pause=0.05), f"{self.subject.name} began no batch"
         (pod,) = self.subject.uids("driver")
         self.subject.bench.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
 
 def document(n: int) -> dict[str, Any]:
-    """A payment and an order in one."""
     return {"id": n, "customer": f"c{n % 7}", "amount": n / 4} | dict.fromkeys(TIMES, "2026-11-24T10:00:00Z")
 
 
 def manifest(bench: Bench, example: str, spark: dict[str, str]) -> dict[str, Any]:
-    """That of an example, with the emulators' addresses and credentials, and on one small executor."""
     found: dict[str, Any] = yaml.safe_load((EXAMPLES / example / "consumer.yaml").read_text())
     del found["metadata"]["namespace"]
     spec = found["spec"]
@@ -98,7 +91,6 @@ def manifest(bench: Bench, example: str, spark: dict[str, str]) -> dict[str, Any
 
 @pytest.fixture(scope="module")
 def filled(bench: Bench) -> Iterator[list[Filled]]:
-    """Two consumers side by side, Ready: into an Iceberg table, and into Parquet files on S3."""
     work, listen = places.work(), clusters.host_address(bench.cluster).listen
     with emulators.s3(work, listen) as s3:
         storage = Storage(s3, "lake").create()
@@ -118,7 +110,6 @@ def filled(bench: Bench) -> Iterator[list[Filled]]:
 
 @contextmanager
 def filling(bench: Bench, example: str, spark: dict[str, str], stored: Callable[[], Numbers]) -> Iterator[Filled]:
-    """The stream of an example, and its manifest applied; afterwards both are gone."""
     found = manifest(bench, example, spark)
     with Stream(bench.aws.kinesis, found["spec"]["stream"]["name"]).existing(SHARDS) as stream:
         bench.apply(found)
@@ -134,12 +125,10 @@ def in_files(storage: Storage) -> Numbers:
 
 
 def ids(rows: pa.Table) -> Numbers:
-    """What is in a table, in order."""
     return sorted(rows.column("id").to_pylist())
 
 
 def test_examples_fill_a_lake_without_code(filled: list[Filled]) -> None:
-    """On the image that the operator uses if a manifest names none: each document is there once."""
     for each in filled:
         each.put(range(HALF))
     for each in filled:
@@ -148,7 +137,6 @@ def test_examples_fill_a_lake_without_code(filled: list[Filled]) -> None:
 
 
 def test_drivers_that_are_killed_in_a_batch_leave_each_document_once(filled: list[Filled]) -> None:
-    """The next driver writes the same batch."""
     for each in filled:
         each.put(range(HALF, 2 * HALF))
         each.kill_in_a_batch()
@@ -174,13 +162,11 @@ def named(image: str, name: str, folder: Path) -> Iterator[None]:
 
 
 def build(folder: Path, tag: str) -> None:
-    """Build the Dockerfile of a folder."""
     processes.run("docker", "build", "--network=host", f"--tag={tag}", str(folder), env=docker.build_environment(), seconds=600)
 
 
 @pytest.mark.parametrize("example", WITH_CODE)
 def test_the_image_of_an_example_is_built_on_the_consumers_and_holds_its_code(bench: Bench, example: str, tmp_path: Path) -> None:
-    """Its Dockerfile, as it is; its module, and what that imports, is found where the consumer looks for it."""
     text = (EXAMPLES / example / "Dockerfile").read_text()
     (base,), (module,) = re.findall(r"(?m)^FROM (\S+)$", text), re.findall(r"(?m)^COPY (\w+)\.py /opt/sluice/app/$", text)
     tag = f"sluice-example-{example}"

@@ -40,19 +40,16 @@ class Failover:
     start: float
 
     def batches(self) -> list[dict[str, Any]]:
-        """What came to the sink since, the first one first."""
         return sorted((batch for batch in self.world.kept(NAME) if batch["at"] > self.killed), key=lambda batch: float(batch["at"]))
 
 
 def stands(subject: Subject, pod: str) -> bool:
-    """Whether that pod stands by behind a driver that works."""
     standby = subject.status.get("standby") or {}
     return subject.ready() and standby.get("pod") == pod and subject.condition("StandbyReady").get("status") == "True"
 
 
 @pytest.fixture(scope="module")
 def guarded(bench: Bench) -> Iterator[World]:
-    """A consumer that works, and whose standby is ready."""
     with world(bench, "failover", shards=2) as found:
         bench.apply(found.manifest(NAME, rollout={"strategy": "Standby", "standby": "Always", "readySeconds": 120}))
         found.put()
@@ -63,7 +60,6 @@ def guarded(bench: Bench) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def failed_over(guarded: World) -> Failover:
-    """SIGKILL to the driver, in the middle of its work. Records are put all the time."""
     bench, subject = guarded.bench, guarded.subject(NAME)
     guarded.put(1)
     pod = next(each for each in subject.pods("driver") if each["metadata"]["name"] == FIRST)
@@ -92,14 +88,12 @@ def test_the_first_batch_after_a_kill_comes_within_the_lease_and_five_seconds_or
 
 
 def test_nothing_is_lost_or_kept_twice(failed_over: Failover) -> None:
-    """The open batch of the killed driver comes again, with the same records."""
     found = failed_over.world
     found.bench.until("the sink has all", lambda: not found.missing(NAME))
     assert (found.twice(NAME), found.skipped(NAME)) == ([], [])
 
 
 def test_the_standby_is_the_driver_and_the_next_one_stands_behind_it(failed_over: Failover) -> None:
-    """No driver but these was ever made, and the status says who works."""
     subject = failed_over.world.subject(NAME)
     assert (subject.status["driver"]["pod"], subject.status["standby"]["pod"]) == (SECOND, THIRD)
     assert set(subject.uids("driver")) == {SECOND, THIRD}

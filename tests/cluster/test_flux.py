@@ -23,7 +23,6 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def synced(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synced]:
-    """Flux with the page's Kustomization, one of the CRD before it, and one that comes after it."""
     repository = Repository.new(tmp_path_factory.mktemp("flux"))
     crds = [yaml.safe_load(path.read_text()) for path in sorted((places.REPO / "crds").glob("*.yaml"))]
     repository.write("crds.yaml", *crds, folder="operator")
@@ -47,7 +46,6 @@ def _begin(synced: Synced, url: str) -> None:
 
 
 def test_a_kustomization_is_ready_when_its_consumer_works_and_a_dependent_one_waits_for_it(synced: Synced) -> None:
-    """And not while the driver starts."""
     synced.bench.until("the Kustomization is Ready", synced.ready)
     worked = condition(synced.bench.resource(NAME), "Ready")
     assert worked["status"] == "True"
@@ -58,7 +56,6 @@ def test_a_kustomization_is_ready_when_its_consumer_works_and_a_dependent_one_wa
 
 
 def test_a_bad_spec_fails_the_kustomization_at_once_and_a_good_one_heals_it(synced: Synced) -> None:
-    """What only the operator can judge: the last good spec runs on meanwhile. It does not wait for the timeout."""
     driver = synced.subject.attempts()
     said = synced.sync(sparkConf={"spark.master": "local"})
     assert (said["status"], said["reason"]) == ("False", "HealthCheckFailed")
@@ -69,7 +66,6 @@ def test_a_bad_spec_fails_the_kustomization_at_once_and_a_good_one_heals_it(sync
 
 
 def test_a_typo_is_refused_and_the_field_is_named(synced: Synced) -> None:
-    """The API server does not know the field; the consumer is as it was."""
     before = synced.bench.resource(NAME)["metadata"]["generation"]
     said = synced.sync(batch={"intervalSecond": 2})
     assert said["status"] == "False"
@@ -79,7 +75,6 @@ def test_a_typo_is_refused_and_the_field_is_named(synced: Synced) -> None:
 
 
 def test_a_pause_by_kubectl_sluice_outlives_reconciles_until_resume(synced: Synced) -> None:
-    """The same driver all the time, and the Kustomization is Ready."""
     driver = synced.subject.attempts()
     synced.sluice("pause")
     assert [synced.again()["status"] for _ in range(2)] == ["True", "True"]
@@ -91,7 +86,6 @@ def test_a_pause_by_kubectl_sluice_outlives_reconciles_until_resume(synced: Sync
 
 
 def test_a_pause_by_kubectl_ends_at_the_next_reconcile_unless_it_has_the_manager(synced: Synced) -> None:
-    """Whether it is by annotate or by patch."""
     patch = f'--patch={{"metadata": {{"annotations": {{"{PAUSED}": "true"}}}}}}'
     for words in (("annotate", "kc", NAME, f"{PAUSED}=true"), ("patch", "kc", NAME, "--type=merge", patch)):
         synced.bench.kubectl(*words)
@@ -104,7 +98,6 @@ def test_a_pause_by_kubectl_ends_at_the_next_reconcile_unless_it_has_the_manager
 
 
 def test_a_number_of_executors_by_scale_is_left_alone(synced: Synced) -> None:
-    """By a reconcile, and by one of another change."""
     synced.subject.scale(2)
     synced.bench.until("two executors", lambda: synced.subject.settled(2))
     synced.again()
@@ -116,7 +109,6 @@ def test_a_number_of_executors_by_scale_is_left_alone(synced: Synced) -> None:
 
 
 def test_a_restart_happens_once_and_stays(synced: Synced) -> None:
-    """The annotation of `kubectl sluice restart` is not taken away, which would be nothing to do, nor set again."""
     driver = synced.subject.attempts()
     synced.sluice("restart")
     synced.bench.until("the next driver", lambda: synced.subject.attempts() == driver + 1 and synced.subject.settled(1))
@@ -126,7 +118,6 @@ def test_a_restart_happens_once_and_stays(synced: Synced) -> None:
 
 
 def test_a_drain_outlives_reconciles_until_git_says_otherwise(synced: Synced) -> None:
-    """Drained it is Ready for Flux, too, and nothing of it runs. `suspend: false` in git ends it."""
     driver = synced.subject.attempts()
     synced.sluice("drain")
     synced.bench.until("nothing runs", lambda: not synced.subject.pods("driver") and not synced.subject.pods("executor"))
@@ -155,7 +146,6 @@ def test_a_suspended_kustomization_suspends_flux_and_not_the_consumer(synced: Sy
 
 
 def test_prune_drains_the_batch_and_leaves_nothing_but_the_table(synced: Synced) -> None:
-    """The file is gone from git while a batch is open: its records are kept, once, and committed. What came later stays in the stream."""
     assert synced.sync(args={"hold": 20})["status"] == "True"
     synced.bench.until("all that was put before is kept", lambda: not synced.world.missing(NAME))
     before = len(synced.world.kept(NAME))

@@ -34,13 +34,10 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Plugin:
-    """kubectl with the installed `kubectl-sluice` on its PATH, in a folder of its own."""
-
     bench: Bench
     folder: Path
 
     def command(self, *arguments: str) -> tuple[list[str], dict[str, Any]]:
-        """Words and environment of `kubectl sluice …`."""
         cluster = self.bench.cluster
         kubectl = tools.kubectl(cluster.work, cluster.node)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -56,13 +53,11 @@ class Plugin:
         return str(done.stderr if code else done.stdout)
 
     def document(self, *arguments: str) -> Any:
-        """What it says with -o json."""
         return json.loads(self.run(*arguments, "-o", "json"))
 
 
 @pytest.fixture(scope="module")
 def stream(bench: Bench) -> Iterator[World]:
-    """A stream of two shards; drivers serve metrics."""
     helm(bench, driverMetrics={"port": PORT})
     with world(bench, "plugin", shards=2) as found:
         yield found
@@ -92,13 +87,11 @@ def seen(stream: World) -> Subject:
 
 @pytest.fixture
 def plugin(bench: Bench, seen: Subject, tmp_path: Path) -> Plugin:
-    """The program, where the consumer works."""
     assert seen.ready()
     return Plugin(bench, tmp_path)
 
 
 def test_status_is_a_line_a_consumer(plugin: Plugin) -> None:
-    """And a document with the same values."""
     said = plugin.run("status")
     assert said.startswith("1 consumer · 1 ready")
     head, row = said.splitlines()[2:4]
@@ -109,14 +102,12 @@ def test_status_is_a_line_a_consumer(plugin: Plugin) -> None:
 
 
 def test_status_of_one_names_pods_conditions_and_events(plugin: Plugin) -> None:
-    """On one screen."""
     said = plugin.run("status", NAME)
     for words in (f"{NAME}-driver-1", "2 open, 0 ended, 2 held", "1 record left out", "PoisonExcluded", "Last events"):
         assert words in said
 
 
 def test_shards_have_lag_from_the_driver_and_positions_from_the_table(plugin: Plugin) -> None:
-    """Through the API server's proxy, and with the person's AWS credentials."""
     found = plugin.document("shards", NAME, "--table", f"--dynamodb-endpoint={plugin.bench.aws.dynamodb_endpoint}")
     assert found["notes"] == []
     assert [one["lagMillis"] for one in found["shards"]] == [0, 0]
@@ -127,14 +118,12 @@ def test_shards_have_lag_from_the_driver_and_positions_from_the_table(plugin: Pl
 
 
 def test_events_say_what_happened(plugin: Plugin) -> None:
-    """The youngest last."""
     reasons = [one["reason"] for one in plugin.document("events", NAME)]
     assert reasons.index("DriverStarting") < reasons.index("PoisonExcluded")
     assert "PoisonExcluded" in plugin.run("events", NAME)
 
 
 def test_logs_follow(plugin: Plugin, stream: World) -> None:
-    """A line comes as soon as the driver writes it, and no line comes before."""
     assert "batch " in plugin.run("logs", NAME, "--tail=50")
     command, how = plugin.command("logs", NAME, "-f", "--tail=1")
     lines: list[str] = []
@@ -150,7 +139,6 @@ def test_logs_follow(plugin: Plugin, stream: World) -> None:
 
 
 def test_a_report_has_everything_but_secrets(plugin: Plugin) -> None:
-    """In one archive; the password of the pod's environment is in none of its files."""
     plugin.run("report", NAME, "--file=seen.tar.gz")
     with tarfile.open(plugin.folder / "seen.tar.gz") as tar:
         files = {Path(entry.name).name: tar.extractfile(entry).read().decode() for entry in tar}  # type: ignore[union-attr]  # only files are in it
@@ -161,7 +149,6 @@ def test_a_report_has_everything_but_secrets(plugin: Plugin) -> None:
 
 
 def test_a_plan_of_a_manifest_writes_nothing(plugin: Plugin, stream: World) -> None:
-    """It names each shard, and no table is made."""
     dynamodb = stream.bench.aws.dynamodb
     kcl_table.write(dynamodb, SOURCE, kcl_table.dump()["description"], stream.leases())
     manifest = stream.manifest("planned", migrateFrom={"table": SOURCE, "format": "KCL", "quietSeconds": 1})
@@ -176,7 +163,6 @@ def test_a_plan_of_a_manifest_writes_nothing(plugin: Plugin, stream: World) -> N
 
 
 def test_while_it_is_paused_nothing_happens_until_resume(plugin: Plugin, seen: Subject) -> None:
-    """A change of the spec waits; then the next driver has it."""
     assert "is paused" in plugin.run("pause", NAME)
     plugin.bench.until("paused", lambda: "resume" in plugin.run("status", NAME))
     seen.patch(pipeline={"args": {"poison": None}})
@@ -186,14 +172,12 @@ def test_while_it_is_paused_nothing_happens_until_resume(plugin: Plugin, seen: S
 
 
 def test_restart_starts_the_next_driver(plugin: Plugin, seen: Subject) -> None:
-    """Once."""
     before = seen.attempts()
     assert plugin.run("restart", NAME).startswith(f"{NAME} restarts: ")
     plugin.bench.until("the next driver is Ready", lambda: seen.attempts() == before + 1 and seen.settled(1))
 
 
 def test_a_redrive_runs_where_the_drivers_rights_are(plugin: Plugin, seen: Subject, stream: World) -> None:
-    """With the code that now works: the record is kept once, under a batch of its own, and nothing of the pod is left."""
     assert seen.attempts() > 1
     refused = plugin.run("dead-letters", "list", NAME, code=65)
     assert f"next: kubectl exec -n {NAMESPACE} {NAME}-driver-" in refused
@@ -206,5 +190,4 @@ def test_a_redrive_runs_where_the_drivers_rights_are(plugin: Plugin, seen: Subje
 
 
 def test_a_name_that_is_not_there_is_compared_with_others(plugin: Plugin) -> None:
-    """With the exit code of a refusal, through kubectl."""
     assert f"did you mean {NAME}?" in plugin.run("status", "sen", code=65)

@@ -12,12 +12,10 @@ pytestmark = pytest.mark.cluster
 
 
 def test_a_kcl_consumer_is_taken_over_and_nothing_is_lost_or_repeated_whatever_happens(bench: Bench) -> None:
-    """The whole scenario ends with nothing missing, nothing repeated, every shard in order."""
     assert in_cluster.run(bench.cluster.name)
 
 
 def test_nothing_of_a_deleted_consumer_is_left(bench: Bench) -> None:
-    """No pod, Job or ConfigMap outlives its resource; the checkpoint table does."""
     assert bench.cluster.kubectl("get", "pods,jobs", f"--namespace={NAMESPACE}", "--output=name").split() == []
     left = bench.cluster.kubectl("get", "configmaps", f"--namespace={NAMESPACE}", "--output=name").split()
     assert [name for name in left if "kube-root-ca" not in name] == []

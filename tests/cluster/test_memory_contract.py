@@ -43,12 +43,10 @@ class Place:
     watch: Callable[[str, str], list[tuple[str, str]]]
 
     def consumer(self, name: str = "orders", **meta: Any) -> Json:
-        """A KinesisConsumer."""
         head = {"name": name, "namespace": self.namespace, **meta}
         return self.cluster.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": head, "spec": SPEC})
 
     def pod(self, name: str, **meta: Any) -> Json:
-        """A pod that no node takes."""
         head = {"name": name, "namespace": self.namespace, **meta}
         spec = {
             "containers": [{"name": "c", "image": "registry.invalid/none"}],
@@ -58,33 +56,27 @@ class Place:
         return self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
 
     def get(self, kind: str, name: str) -> Json:
-        """An object that is there."""
         found = self.cluster.get(kind, self.namespace, name)
         assert found is not None
         return found
 
     def gone(self, kind: str, name: str) -> bool:
-        """Whether there is none of that name."""
         return self.cluster.get(kind, self.namespace, name) is None
 
     def delete(self, body: Json, grace: int | None = None) -> None:
-        """This very object."""
         meta = body["metadata"]
         self.cluster.delete(body["kind"], self.namespace, meta["name"], meta["uid"], grace)
 
     def patch(self, body: Json, changes: Json) -> Json:
-        """Merge patch."""
         return self.cluster.patch(body["kind"], self.namespace, body["metadata"]["name"], changes)
 
 
 def owned_by(body: Json) -> list[Json]:
-    """An owner reference, as the operator writes it."""
     meta = body["metadata"]
     return [{"apiVersion": body["apiVersion"], "kind": body["kind"], "name": meta["name"], "uid": meta["uid"], "controller": True}]
 
 
 def memory_place() -> Place:
-    """The one in memory."""
     memory = MemoryCluster(lambda: datetime.now(UTC).replace(microsecond=0))
 
     def settle(so: Callable[[], bool]) -> bool:
@@ -99,7 +91,6 @@ def memory_place() -> Place:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The in-memory fake, or a fresh namespace of the tests' cluster."""
     if request.param == "memory":
         yield memory_place()
         return
@@ -152,7 +143,6 @@ def test_a_second_deletion_changes_nothing(place: Place) -> None:
 
 
 def test_nobody_takes_hold_of_what_is_being_deleted(place: Place) -> None:
-    """A finalizer comes too late then, and says so."""
     body = place.consumer(finalizers=[HOLD])
     place.delete(body)
     with pytest.raises(Conflict):
@@ -161,7 +151,6 @@ def test_nobody_takes_hold_of_what_is_being_deleted(place: Place) -> None:
 
 
 def test_a_name_is_taken_until_its_bearer_is_gone(place: Place) -> None:
-    """Also while it is being deleted."""
     body = place.consumer(finalizers=[HOLD])
     place.delete(body)
     with pytest.raises(Exists):
@@ -171,7 +160,6 @@ def test_a_name_is_taken_until_its_bearer_is_gone(place: Place) -> None:
 
 
 def test_a_pod_that_no_node_has_is_deleted_at_once(place: Place) -> None:
-    """Whatever its grace period."""
     place.delete(place.pod("p"))
     assert place.gone("Pod", "p")
 
@@ -195,7 +183,6 @@ def test_what_changes_nothing_is_no_write(place: Place) -> None:
 
 
 def test_a_status_cannot_be_written_without_a_version(place: Place) -> None:
-    """The condition cannot be left out by mistake."""
     body = place.consumer()
     meta = {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}
     with pytest.raises(Exception, match="resourceVersion"):
@@ -203,7 +190,6 @@ def test_a_status_cannot_be_written_without_a_version(place: Place) -> None:
 
 
 def test_a_status_of_an_earlier_bearer_of_the_name_is_refused(place: Place) -> None:
-    """By its version and by its uid."""
     old = place.consumer()
     place.delete(old)
     assert place.settle(lambda: place.gone(CONSUMER_KIND, "orders"))
@@ -216,7 +202,6 @@ def test_a_status_of_an_earlier_bearer_of_the_name_is_refused(place: Place) -> N
 
 
 def test_a_status_write_changes_no_metadata(place: Place) -> None:
-    """Labels and annotations are the user's."""
     body = place.consumer()
     changed = {**body, "metadata": {**body["metadata"], "annotations": {"a": "b"}}, "status": {"phase": "Pending"}}
     place.cluster.replace_status(changed)
@@ -224,7 +209,6 @@ def test_a_status_write_changes_no_metadata(place: Place) -> None:
 
 
 def test_what_an_owner_had_goes_with_it(place: Place) -> None:
-    """By uid: one of the same name is another."""
     owner = place.consumer()
     place.pod("child", ownerReferences=owned_by(owner))
     stranger = {**owner, "metadata": {**owner["metadata"], "uid": str(uuid.uuid4())}}
@@ -238,7 +222,6 @@ def test_what_an_owner_had_goes_with_it(place: Place) -> None:
 
 
 def test_a_watch_tells_what_happened_since_a_version_in_order(place: Place) -> None:
-    """Also that something is gone."""
     first = place.pod("a")
     place.pod("b")
     place.patch(first, {"metadata": {"annotations": {"x": "y"}}})

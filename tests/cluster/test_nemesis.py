@@ -28,7 +28,6 @@ SEED, SECONDS = 7, 90.0  # a zombie, a driver cut off, executors killed, a split
 
 @pytest.fixture(scope="module")
 def result(bench: Bench) -> CheckResult:
-    """One experiment; its timeline stays in the lab's folder."""
     home = places.work() / "nemesis"
     found = experiment.run(bench.cluster, NemesisRun(SEED, SECONDS), home)
     checker.show(found, home)
@@ -36,19 +35,16 @@ def result(bench: Bench) -> CheckResult:
 
 
 def test_an_idempotent_sink_holds_every_record_once_and_in_order(result: CheckResult) -> None:
-    """Of every shard, parents before children."""
     assert result.account.right, result.account.total
     assert result.account.total.produced > 5_000
 
 
 def test_no_two_epochs_and_no_two_attempts_worked_on_a_shard_within_a_lease(result: CheckResult) -> None:
-    """By the times in a sink that keeps everything; and there were some to compare."""
     assert [str(pair) for pair in result.violations] == []
     assert {"two epochs", "two attempts of a task"} <= result.smallest_gaps.keys()
 
 
 def test_a_batch_is_the_same_for_all_who_read_it(result: CheckResult) -> None:
-    """A later read gets what an earlier one got, or a prefix of it."""
     assert result.divergent == []
     assert result.rereads > 0
 
@@ -60,6 +56,5 @@ def test_adding_and_draining_executors_repeats_nothing(result: CheckResult) -> N
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_take_over_takes_no_longer_than_it_must(result: CheckResult, number: int) -> None:
-    """Clean restart, scale up, executor SIGKILL, scale down, driver SIGKILL."""
     pause = result.pauses[number]
     assert pause.right, f"{pause.name}: {pause.seconds:.1f} s, more than {pause.needed}"

@@ -16,14 +16,12 @@ IMAGE_MB, IDLE_MIB = 250, 120
 
 
 def test_nothing_can_be_installed_into_the_operator(bench: Bench) -> None:
-    """Its image has no pip."""
     asked = ("python", "-c", "from importlib.util import find_spec; print(find_spec('pip'))")
     said = bench.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "exec", f"deployment/{RELEASE}", "--", *asked)
     assert said.strip() == "None"
 
 
 def test_an_idle_operator_with_ten_resources_is_small(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    """Image at most 250 MB, resident memory at most 120 MiB."""
     names = [f"idle-{i}" for i in range(RESOURCES)]
     bench.apply(*(consumer(bench, name, suspend=True) for name in names))
     bench.until("all suspended", lambda: all(bench.resource(n).get("status", {}).get("phase") == "Suspended" for n in names))

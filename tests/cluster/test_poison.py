@@ -27,7 +27,6 @@ PORT = 9404
 
 @pytest.fixture(scope="module")
 def poisoned(bench: Bench) -> Iterator[World]:
-    """Two consumers side by side, Ready, and then the first records; drivers serve metrics."""
     helm(bench, driverMetrics={"port": PORT})
     with world(bench, "poison", shards=2) as found:
         bench.apply(refusing(found), hanging(found))
@@ -38,7 +37,6 @@ def poisoned(bench: Bench) -> Iterator[World]:
 
 
 def refusing(found: World) -> dict[str, Any]:
-    """A consumer that raises on one record. Its letters are in a volume of its driver."""
     on_error = {"attempts": ATTEMPTS, "deadLetter": {"path": f"file://{LETTERS}"}}
     manifest = found.manifest(REFUSES, args={"poison": POISON}, onError=on_error)
     manifest["spec"]["pipeline"]["entrypoint"] = f"{MODULE}:refuse"
@@ -59,7 +57,6 @@ def hanging(found: World) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def seen(poisoned: World) -> dict[str, list[dict[str, Any]]]:
-    """Every status that was read, until the one has left its record out, and a second driver of the other is Ready."""
     statuses: dict[str, list[dict[str, Any]]] = {REFUSES: [], HANGS: []}
 
     def over() -> bool:
@@ -73,28 +70,23 @@ def seen(poisoned: World) -> dict[str, list[dict[str, Any]]]:
 
 
 def says(status: dict[str, Any], kind: str) -> dict[str, Any]:
-    """A condition of a status."""
     return condition({"status": status}, kind)
 
 
 def poison(found: World) -> Record:
-    """The record, and where it is."""
     return next(record for record in found.producer.produced if record.n == POISON)
 
 
 def in_driver(subject: Subject, *command: str) -> str:
-    """What a program in its driver's pod says."""
     (driver,) = subject.uids("driver")
     return subject.bench.kubectl("exec", driver, "--", *command)
 
 
 def test_nobody_has_to_do_anything(seen: dict[str, list[dict[str, Any]]]) -> None:
-    """Neither of the two is ever Stalled."""
     assert [says(status, "Stalled") for found in seen.values() for status in found if says(status, "Stalled")] == []
 
 
 def test_a_record_that_process_refuses_is_looked_for_and_named(poisoned: World, seen: dict[str, list[dict[str, Any]]]) -> None:
-    """Meanwhile condition and event say which line raises; afterwards they say which record of which shard is left out."""
     record, line = poison(poisoned), f"failed (ValueError at /opt/sluice/app/{MODULE}.py:"
     named = f"{record.shard}: record {record.position.sequence}/{record.position.sub} failed "
     looked = [told for status in seen[REFUSES] if (told := says(status, "Isolating"))]
@@ -106,7 +98,6 @@ def test_a_record_that_process_refuses_is_looked_for_and_named(poisoned: World, 
 
 
 def test_all_other_records_come_once_and_the_consumer_goes_on(poisoned: World, seen: dict[str, list[dict[str, Any]]]) -> None:
-    """Also those that are put afterwards; by the first driver, without lag, and nothing is looked for any more."""
     assert seen
     subject = poisoned.subject(REFUSES)
     poisoned.put(SOME)
@@ -118,7 +109,6 @@ def test_all_other_records_come_once_and_the_consumer_goes_on(poisoned: World, s
 
 
 def test_its_letter_holds_the_record_and_the_exception(poisoned: World) -> None:
-    """There is one, as the command shows that a person would use."""
     subject, record = poisoned.subject(REFUSES), poison(poisoned)
     command = ("python", "-m", "sluice_checkpoints", "dead-letters", "list", f"--path=file://{LETTERS}", "--json")
     (letter,) = json.loads(in_driver(subject, *command))["letters"]
@@ -129,14 +119,12 @@ def test_its_letter_holds_the_record_and_the_exception(poisoned: World) -> None:
 
 
 def test_the_metric_that_an_alert_looks_at_counts_it(poisoned: World) -> None:
-    """The driver serves it."""
     (driver,) = poisoned.subject(REFUSES).uids("driver")
     served = poisoned.bench.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{driver}:{PORT}/proxy/metrics")
     assert "sluice_dead_letters_total 1" in [line.removesuffix(".0") for line in served.splitlines()]
 
 
 def test_a_process_that_hangs_ends_its_driver_which_says_where_it_stood(poisoned: World, seen: dict[str, list[dict[str, Any]]]) -> None:
-    """In conditions and an event, while the next driver waits for the pause of a failure."""
     place = f"process is at /opt/sluice/app/{MODULE}.py:"
     status = next(status for status in seen[HANGS] if pause(status, 1))
     assert BACKOFF <= (pause(status, 1) or 0) <= BACKOFF + SLACK
@@ -147,7 +135,6 @@ def test_a_process_that_hangs_ends_its_driver_which_says_where_it_stood(poisoned
 
 
 def test_the_next_driver_is_given_the_batch_that_did_not_end(poisoned: World, seen: dict[str, list[dict[str, Any]]]) -> None:
-    """It does all of it, once; the first driver has stored nothing."""
     assert seen
     poisoned.bench.until("every record", lambda: poisoned.missing(HANGS) == [])
     assert poisoned.twice(HANGS) == []

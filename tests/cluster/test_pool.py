@@ -19,7 +19,6 @@ OF_POOL = ("executor", "driver", "replicas", "serviceAccountName", "sparkConf")
 
 
 def pool(found: World) -> dict[str, Any]:
-    """What a consumer's manifest says of pods, without its stream."""
     spec = found.manifest(POOL)["spec"]
     return {
         "apiVersion": "sluice.dev/v1alpha1",
@@ -30,7 +29,6 @@ def pool(found: World) -> dict[str, Any]:
 
 
 def member(found: World, name: str, **spec: Any) -> dict[str, Any]:
-    """A consumer in the pool."""
     manifest = found.manifest(name, args={"label": "pooled"}, **spec)
     for field in OF_POOL:
         manifest["spec"].pop(field, None)
@@ -40,7 +38,6 @@ def member(found: World, name: str, **spec: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def pooled(bench: Bench) -> Iterator[World]:
-    """Three consumers of one stream work in the pool."""
     with world(bench, "pooled", shards=2) as found:
         bench.apply(pool(found), *(member(found, name) for name in MEMBERS))
         found.put()
@@ -50,17 +47,14 @@ def pooled(bench: Bench) -> Iterator[World]:
 
 
 def hosts(bench: Bench) -> dict[str, str]:
-    """Name and uid of the pods of pools."""
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in bench.get("pods", "--selector=sluice.dev/role=pool")}
 
 
 def attempts(found: World) -> dict[str, int]:
-    """Attempts of each member."""
     return {name: found.subject(name).attempts() for name in MEMBERS}
 
 
 def test_three_consumers_work_in_one_driver_pod_and_each_says_where(pooled: World) -> None:
-    """There is no driver pod but the pool's, and one executor."""
     bench = pooled.bench
     assert list(hosts(bench)) == [f"{POOL}-pool-1"]
     assert bench.get("pods", "--selector=sluice.dev/role=driver") == []
@@ -71,7 +65,6 @@ def test_three_consumers_work_in_one_driver_pod_and_each_says_where(pooled: Worl
 
 
 def test_an_edit_and_a_suspension_of_one_disturb_no_other(pooled: World) -> None:
-    """Each of it is an attempt of that one. The pod stays."""
     bench, pod, before = pooled.bench, hosts(pooled.bench), attempts(pooled)
     first, second = pooled.subject("first"), pooled.subject("second")
     first.patch(pipeline={"args": pooled.args(label="edited")})
@@ -89,7 +82,6 @@ def test_an_edit_and_a_suspension_of_one_disturb_no_other(pooled: World) -> None
 
 
 def test_a_consumer_leaves_the_pool_and_returns_without_losing_its_place(pooled: World) -> None:
-    """To a driver of its own, and back."""
     bench, pod = pooled.bench, hosts(pooled.bench)
     third = pooled.subject("third")
     alone = pooled.manifest("third", args={"label": "alone"})
@@ -108,12 +100,10 @@ def test_a_consumer_leaves_the_pool_and_returns_without_losing_its_place(pooled:
 
 
 def back(found: World) -> dict[str, Any]:
-    """A merge patch that takes the pool's fields away."""
     return {**dict.fromkeys(OF_POOL), **member(found, "third")["spec"]}
 
 
 def test_a_member_that_ends_the_process_works_in_a_driver_of_its_own_until_it_is_restarted(pooled: World) -> None:
-    """After two deaths. The others go on in the pool; nothing is lost, and nothing comes twice."""
     bench, second, before = pooled.bench, pooled.subject("second"), set(hosts(pooled.bench))
     bench.kubectl("patch", "kinesisconsumerpool", POOL, "--type=merge", '--patch={"spec": {"maxDriverDeaths": 2}}')
     fatal = max(record.n for record in pooled.producer.produced) + 1
@@ -134,7 +124,6 @@ def test_a_member_that_ends_the_process_works_in_a_driver_of_its_own_until_it_is
 
 
 def test_a_killed_pool_takes_up_every_member_where_it_was(pooled: World) -> None:
-    """Nothing is lost, and nothing comes twice: each lease expires, and is taken by the next pod."""
     bench, before = pooled.bench, hosts(pooled.bench)
     bench.kubectl("exec", next(iter(before)), "--container=driver", "--", "sh", "-c", "kill -9 -1")
     pooled.put()
@@ -144,7 +133,6 @@ def test_a_killed_pool_takes_up_every_member_where_it_was(pooled: World) -> None
 
 
 def test_a_deleted_member_is_gone_and_a_deleted_pool_stops_the_others_and_says_so(pooled: World) -> None:
-    """A pool that comes again takes them up."""
     bench = pooled.bench
     bench.kubectl("delete", "kinesisconsumer", "second", "--timeout=120s")
     bench.kubectl("delete", "kinesisconsumerpool", POOL, "--timeout=300s")

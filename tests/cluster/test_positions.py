@@ -50,20 +50,16 @@ class Life:
 
     @property
     def subject(self) -> Subject:
-        """The consumer."""
         return self.world.subject(NAME)
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Its table."""
         return Checkpoints(self.world.bench.aws.dynamodb, table(NAME))
 
     def on_node(self, script: str) -> str:
-        """A line of shell on the node."""
         return processes.run("docker", "exec", self.world.bench.cluster.node, "sh", "-c", script)
 
     def manifest(self) -> dict[str, Any]:
-        """The consumer with its first version."""
         found = self.world.manifest(NAME)
         found["spec"]["pipeline"] = self.version("right")
         for role in ("driver", "executor"):
@@ -79,19 +75,15 @@ class Life:
         return {"entrypoint": "sluice_consumer.sinks:parquet", "args": {"path": f"file://{IN_POD}", "transform": f"{MODULE}:{name}"}}
 
     def put(self) -> list[Record]:
-        """Records on every open shard."""
         return self.world.put()
 
     def all_read(self) -> bool:
-        """Every record is behind a committed position."""
         return not account.behind(self.world.producer.last_positions(), self.checkpoints.shards())
 
     def read_to_the_end(self) -> None:
-        """Waits for that."""
         self.world.bench.until("every record behind a checkpoint", self.all_read)
 
     def delivered(self) -> list[Delivered]:
-        """What the sink holds, by batch."""
         self.home.mkdir(exist_ok=True)
         processes.run("rm", "-rf", str(self.home / "sink"))
         processes.run("docker", "cp", f"{self.world.bench.cluster.node}:{ON_NODE}", str(self.home / "sink"))
@@ -104,20 +96,16 @@ class Life:
         return sum(sum(pyarrow.parquet.read_table(file, columns=["wrong"]).column("wrong").to_pylist()) for file in files)
 
     def folders(self) -> set[int]:
-        """Batches of which the copy has a folder."""
         return {int(folder.name) for folder in (self.home / "sink").glob("*/*") if folder.name.isdigit()}
 
     def moved(self, id_: str) -> bool:
-        """Whether the move with this id was carried out."""
         found = self.subject.status.get("position", {})
         return bool((found.get("id"), found.get("state")) == (id_, "Complete"))
 
     def account(self, produced: list[Record], found: list[Delivered]) -> account.Account:
-        """Of these records by these deliveries: each once, in order, no child in front of its parents."""
         return account.compare(AccountInput(produced, {}, found, self.world.stream.parents()))
 
     def plan(self, id_: str) -> dict[str, Any]:
-        """What the table keeps of a move."""
         found = self.world.bench.aws.dynamodb.get_item(TableName=table(NAME), Key={"id": {"S": f"reset/{id_}/0"}}, ConsistentRead=True)
         return {name: value.get("S") or int(value.get("N", 0)) for name, value in found["Item"]["result"]["M"].items()}
 
@@ -209,7 +197,6 @@ def again(undone: Life) -> Life:
 
 
 def test_the_table_names_the_batch_at_which_the_bad_version_began(undone: Life) -> None:
-    """What `show` prints: two versions, then the good one again; the statements take out that batch and all later ones."""
     versions = undone.checkpoints.shown()["versions"]
     assert [(each["first"], each["last"]) for each in versions[:2]] == [(1, undone.first - 1), (undone.first, undone.last)]
     assert (versions[2]["first"], versions[2]["hash"]) == (undone.last + 1, versions[0]["hash"])
@@ -218,7 +205,6 @@ def test_the_table_names_the_batch_at_which_the_bad_version_began(undone: Life) 
 
 
 def test_exactly_the_records_of_the_bad_version_come_again_and_the_sink_is_right(undone: Life) -> None:
-    """Each record once, none of the bad version's rows; those that come again have higher batch numbers, parents first."""
     found, produced = undone.delivered(), [*undone.good, *undone.bad]
     assert undone.wrong() == 0
     assert undone.folders().isdisjoint(range(undone.first, undone.last + 1))
@@ -228,7 +214,6 @@ def test_exactly_the_records_of_the_bad_version_come_again_and_the_sink_is_right
 
 
 def test_every_record_since_the_time_comes_once_more_parents_first(again: Life) -> None:
-    """Over the split and the merge; what came before the time is there once."""
     found, last = again.delivered(), again.subject.status["position"]["moved"]["batch"]
     assert again.account(again.later, [each for each in found if each.batch > last]).right
     assert again.account(again.world.producer.produced, [each for each in found if each.batch <= last]).right
@@ -237,7 +222,6 @@ def test_every_record_since_the_time_comes_once_more_parents_first(again: Life) 
 
 
 def test_status_and_event_say_what_the_plan_says(again: Life) -> None:
-    """Of both moves; the plan is that of the table's rows, which stay."""
     position, plan = again.subject.status["position"], again.plan("again")
     assert {"to", "shards", "batch", "digest"} <= position["moved"].keys() & plan.keys()
     assert {name: plan[name] for name in position["moved"]} == position["moved"]
@@ -248,7 +232,6 @@ def test_status_and_event_say_what_the_plan_says(again: Life) -> None:
 
 
 def test_an_id_that_was_carried_out_moves_nothing_whatever_it_asks_for(again: Life) -> None:
-    """An event says so; no driver is restarted, no record comes again or is passed over."""
     subject, bench = again.subject, again.world.bench
     attempts, before = subject.attempts(), len(again.delivered())
     subject.patch(position={"id": "again", "to": {"timestamp": None, "latest": True}})

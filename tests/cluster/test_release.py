@@ -29,30 +29,25 @@ def _without_sluice(bench: Bench) -> Iterator[None]:
 
 
 def manifest(bench: Bench) -> dict[str, Any]:
-    """A consumer that names no image."""
     found = consumer(bench, NAME, batch={"intervalSeconds": 1})
     found["spec"]["stream"] |= {"name": STREAM}
     return found
 
 
 def found_in(bench: Bench, namespace: str) -> dict[str, Any]:
-    """That consumer; empty while there is none."""
     return next((each for each in items(bench, namespace, "kinesisconsumers") if each["metadata"]["name"] == NAME), {})
 
 
 def settled(bench: Bench, namespace: str) -> bool:
-    """Ready with its executor, and nothing under way."""
     found = found_in(bench, namespace)
     return bool(found) and is_ready(found) and not condition(found, "Reconciling")
 
 
 def images_of(objects: list[dict[str, Any]]) -> set[str]:
-    """Those of all containers."""
     return {container["image"] for each in objects for container in each["spec"]["containers"]}
 
 
 def test_a_release_is_described_and_its_checksums_hold(published: Published) -> None:
-    """Images, and an SBOM for each of their processors, in which the operator's own parts are found."""
     release = dist.read(published.folder)
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", dist.SUMS], cwd=published.folder, check=True)
     for name, part in ((charts.OPERATOR, '"kopf"'), (charts.CONSUMER, '"pyspark"')):
@@ -67,7 +62,6 @@ def test_a_release_is_described_and_its_checksums_hold(published: Published) -> 
 
 
 def test_helm_installs_from_the_registry_alone(bench: Bench, published: Published) -> None:
-    """No value but the namespace of consumers; both images are pulled, and a consumer runs."""
     bench.cluster.kubectl("create", "namespace", NAMESPACE)
     chart, *options = published.chart
     how = (IN, "--create-namespace", f"--set=consumer.namespaces={{{NAMESPACE}}}", "--wait", "--timeout=5m")
@@ -83,7 +77,6 @@ def test_helm_installs_from_the_registry_alone(bench: Bench, published: Publishe
 
 
 def test_kubectl_installs_from_one_file(bench: Bench, published: Published) -> None:
-    """From nothing, in one go; a consumer runs in the namespace `default`, and all of it goes by the same file."""
     path = f"--filename={published.folder / 'install.yaml'}"
     bench.cluster.kubectl("apply", path)
     bench.cluster.kubectl(IN, "rollout", "status", f"deployment/{RELEASE}", "--timeout=300s", seconds=320)

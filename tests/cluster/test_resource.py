@@ -21,7 +21,6 @@ FIRST, SECOND = 20, 12
 
 @pytest.fixture(scope="module")
 def stream(bench: Bench) -> Iterator[World]:
-    """A stream of two shards, and the code of its consumers in a ConfigMap."""
     with world(bench, "resource", shards=2) as found:
         code(bench, "one")
         yield found
@@ -48,7 +47,6 @@ def one_pod(found: World, name: str, config_map: str = CODE) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def small(stream: World) -> Subject:
-    """It has kept the first records."""
     stream.bench.apply(one_pod(stream, SMALL))
     stream.bench.until("Ready", lambda: stream.subject(SMALL).settled(1))
     stream.put(FIRST)
@@ -57,7 +55,6 @@ def small(stream: World) -> Subject:
 
 
 def test_explain_says_what_a_field_does(bench: Bench) -> None:
-    """Of the spec, and of the status."""
     for path, words in {
         "spec.batch.intervalSeconds": "Time from the start of one batch to the start of the next",
         "spec.replicas": "Number of executors",
@@ -67,7 +64,6 @@ def test_explain_says_what_a_field_does(bench: Bench) -> None:
 
 
 def test_a_small_stream_is_one_pod(stream: World, small: Subject) -> None:
-    """Ready with its one place for tasks; every record is kept once, and nothing else of it runs."""
     assert "tasks in the driver" in small.condition("Ready")["message"]
     assert len(small.uids("driver")) == 1
     assert small.pods("executor") == []
@@ -75,7 +71,6 @@ def test_a_small_stream_is_one_pod(stream: World, small: Subject) -> None:
 
 
 def test_get_shows_stream_rate_lag_and_defaults(bench: Bench, small: Subject) -> None:
-    """A table for people, and a document with what is in force."""
     bench.until("the lag", lambda: small.status.get("stream", {}).get("lag"))
     head, row, *_ = bench.kubectl("get", "kc", SMALL).splitlines()
     shown = dict(zip(head.split(), row.split(), strict=False))
@@ -87,7 +82,6 @@ def test_get_shows_stream_rate_lag_and_defaults(bench: Bench, small: Subject) ->
 
 
 def test_changed_code_works_from_the_next_driver_on(stream: World, small: Subject) -> None:
-    """Not before: a driver works with the version that it started with."""
     code(stream.bench, "two")
     small.annotate("restart=code-two")
     stream.bench.until("the next driver is Ready", lambda: small.attempts() == 2 and small.settled(1))
@@ -99,7 +93,6 @@ def test_changed_code_works_from_the_next_driver_on(stream: World, small: Subjec
 
 
 def test_a_driver_that_is_killed_with_its_tasks_loses_and_repeats_nothing(stream: World, small: Subject) -> None:
-    """The next one waits the lease out."""
     (pod,) = small.uids("driver")
     stream.put(SECOND)
     stream.bench.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
@@ -109,7 +102,6 @@ def test_a_driver_that_is_killed_with_its_tasks_loses_and_repeats_nothing(stream
 
 
 def test_a_configmap_that_is_not_there_is_named(stream: World) -> None:
-    """By the driver; no table is made."""
     stream.bench.apply(one_pod(stream, LOST, config_map="nowhere"))
     subject = stream.subject(LOST)
     said = "pipeline.source.configMap: nowhere does not exist in the consumer's namespace"

@@ -36,7 +36,6 @@ class Timings:
     together: int = 0
 
     def look(self) -> list[dict[str, Any]]:
-        """All batches of now."""
         self.world.put(1)
         self.together = max(self.together, len(self.world.subject(NAME).uids("driver")))
         return self.world.kept(NAME)
@@ -49,7 +48,6 @@ class Timings:
 
 @pytest.fixture(scope="module")
 def rolling(bench: Bench) -> Iterator[World]:
-    """A consumer that works, of the version `one`."""
     with world(bench, "rollout", shards=2) as found:
         how = {"batch": {"intervalSeconds": INTERVAL}, "rollout": {"strategy": "Standby", "readySeconds": 120}}
         bench.apply(found.manifest(NAME, args={"label": "one"}, **how))
@@ -60,7 +58,6 @@ def rolling(bench: Bench) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def rolled(rolling: World) -> Timings:
-    """Another version was deployed, and has committed batches."""
     timings = Timings(rolling)
     rolling.bench.until("a batch of one", lambda: any(batch["at"] >= timings.began for batch in timings.look()))
     deploy(rolling, "two")
@@ -70,14 +67,12 @@ def rolled(rolling: World) -> Timings:
 
 
 def deploy(found: World, label: str) -> Subject:
-    """Another version."""
     subject = found.subject(NAME)
     subject.patch(pipeline={"args": found.args(label=label)})
     return subject
 
 
 def test_nothing_is_lost_or_kept_twice_and_the_former_version_does_not_come_back(rolled: Timings) -> None:
-    """Two drivers were there, and only one worked at a time."""
     assert rolled.together == 2
     found = rolled.world
     found.bench.until("the sink has all", lambda: not found.missing(NAME))
@@ -88,7 +83,6 @@ def test_nothing_is_lost_or_kept_twice_and_the_former_version_does_not_come_back
 
 
 def test_it_ends_ready_with_one_driver_and_its_events_say_what_was_done(rolled: Timings) -> None:
-    """The condition of a standby goes with it."""
     subject = rolled.world.subject(NAME)
     rolled.world.bench.until("Ready with one driver", lambda: subject.settled(1) and len(subject.uids("driver")) == 1)
     assert not subject.condition("StandbyReady")
@@ -117,7 +111,6 @@ def restarted(rolled: Timings) -> Timings:
 
 
 def test_a_namespace_without_room_for_two_drivers_restarts_instead(restarted: Timings) -> None:
-    """The driver works on until the standby is given up, and then the next one starts alone."""
     assert restarted.world.twice(NAME) == []
     assert restarted.together == 1
 

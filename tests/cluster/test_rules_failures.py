@@ -21,7 +21,6 @@ FIRST_PAUSE, SLACK = 3, 8  # seconds
 
 @pytest.fixture(scope="module")
 def alone(bench: Bench) -> Iterator[World]:
-    """Nobody yet."""
     with world(bench, "rules-failures", shards=1) as found:
         yield found
 
@@ -39,7 +38,6 @@ def named_after(alone: World) -> float:
 
 @pytest.fixture(scope="module")
 def failures(alone: World, named_after: float) -> World:
-    """One consumer for each of the other failures, side by side."""
     assert named_after
     once = {"backoffSeconds": 600, "maxBackoffSeconds": 600}
     nowhere, memory, huge = alone.manifest(NOWHERE, restart=once), alone.manifest(MEMORY, restart=once), alone.manifest(HUGE)
@@ -52,7 +50,6 @@ def failures(alone: World, named_after: float) -> World:
 
 
 def says(subject: Subject, reason: str, *words: str) -> bool:
-    """Why it is not Ready."""
     ready = subject.condition("Ready")
     return ready.get("status") == "False" and ready["reason"] == reason and all(word in ready["message"] for word in words)
 
@@ -66,20 +63,17 @@ def test_a_missing_image_is_named_within_half_a_minute(alone: World, named_after
 
 
 def test_a_consumer_whose_image_never_comes_can_be_deleted(alone: World, named_after: float) -> None:
-    """Its driver is waited for no longer."""
     assert named_after
     alone.subject(IMAGE).delete()
 
 
 def test_a_driver_that_no_node_has_room_for_is_named(failures: World) -> None:
-    """With the scheduler's words, and no second one beside it."""
     subject = failures.subject(HUGE)
     failures.bench.until("Unschedulable", lambda: says(subject, "Unschedulable", "Insufficient cpu"))
     assert len(subject.pods("driver")) == 1
 
 
 def test_a_driver_that_runs_out_of_memory_is_named(failures: World) -> None:
-    """OOMKilled, as the kernel did it; and the memory to raise."""
     subject = failures.subject(MEMORY)
     failures.bench.until("OOMKilled", lambda: subject.condition("DriverHealthy").get("reason") == "OOMKilled")
     failures.bench.until("what to do", lambda: says(subject, "OOMKilled", "spec.driver.resources"))
@@ -87,7 +81,6 @@ def test_a_driver_that_runs_out_of_memory_is_named(failures: World) -> None:
 
 
 def test_a_bad_entrypoint_is_named_and_somebody_has_to_do_something(failures: World) -> None:
-    """The driver refuses it by its name."""
     subject = failures.subject(NOWHERE)
     failures.bench.until("Stalled", lambda: subject.condition("Stalled").get("reason") == "Refused")
     assert "nowhere" in subject.condition("Stalled")["message"]

@@ -29,13 +29,11 @@ class OldConsumer(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Renews one, again and again."""
         add = {"UpdateExpression": "ADD leaseCounter :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
         while not self._ended.wait(0.2):
             self._dynamodb.update_item(TableName=self._table, Key={"leaseKey": {"S": self._lease}}, **add)
 
     def stop(self) -> None:
-        """Its end."""
         self._ended.set()
         self.join()
 
@@ -53,7 +51,6 @@ def tables(bench: Bench) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def old(tables: World) -> Iterator[OldConsumer]:
-    """The application that still runs."""
     found = OldConsumer(tables.bench.aws.dynamodb, source(BUSY), tables.leases()[1]["leaseKey"]["S"])
     found.start()
     yield found
@@ -62,7 +59,6 @@ def old(tables: World) -> Iterator[OldConsumer]:
 
 @pytest.fixture(scope="module")
 def gate(tables: World, old: OldConsumer) -> World:
-    """Three consumers side by side, each with its table to take over."""
     assert old.is_alive()
     tables.bench.apply(
         tables.manifest(FAILED, migrateFrom={"table": source(FAILED), "quietSeconds": 1}),
@@ -73,18 +69,15 @@ def gate(tables: World, old: OldConsumer) -> World:
 
 
 def source(name: str) -> str:
-    """The table that a consumer takes over."""
     return f"{name}-kcl"
 
 
 def failed(subject: Subject, tries: int) -> bool:
-    """That many tries were made, and the last one failed."""
     migration = subject.status.get("migration") or {}
     return (migration.get("tries"), migration.get("state")) == (tries, "Failed") and subject.condition("Stalled").get("reason") == "MigrationFailed"
 
 
 def test_a_consumer_can_be_deleted_in_the_middle_of_its_migration(gate: World) -> None:
-    """Its Job is stopped first, its pod waited for, and no consumer row was written."""
     subject = gate.subject(LEAVING)
     gate.bench.until("the migration's pod runs", lambda: [p for p in subject.pods("migration") if p["status"].get("phase") == "Running"])
     subject.delete()
@@ -92,7 +85,6 @@ def test_a_consumer_can_be_deleted_in_the_middle_of_its_migration(gate: World) -
 
 
 def test_a_failed_migration_stalls_and_starts_nothing(gate: World) -> None:
-    """With the Job's own words, and what to do."""
     subject = gate.subject(FAILED)
     gate.bench.until("Stalled by the first try", lambda: failed(subject, 1))
     said = subject.condition("Stalled")["message"]
@@ -103,7 +95,6 @@ def test_a_failed_migration_stalls_and_starts_nothing(gate: World) -> None:
 
 
 def test_a_new_value_of_the_annotation_asks_for_one_new_try(gate: World) -> None:
-    """Which fails as the one before, for nothing was repaired; and no third is made."""
     subject = gate.subject(FAILED)
     subject.annotate("retry=first")
     gate.bench.until("Stalled by the second try", lambda: failed(subject, 2))
@@ -111,7 +102,6 @@ def test_a_new_value_of_the_annotation_asks_for_one_new_try(gate: World) -> None
 
 
 def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None:
-    """A driver is begun only then."""
     subject = gate.subject(FAILED)
     gate.bench.aws.dynamodb.put_item(TableName=source(FAILED), Item=gate.leases()[0])
     subject.annotate("retry=second")
@@ -122,7 +112,6 @@ def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None
 
 
 def test_a_consumer_can_be_deleted_while_its_driver_starts_also_if_the_leader_dies(gate: World) -> None:
-    """The next leader finds it so, and ends it; nothing of it is left but its table."""
     subject = gate.subject(FAILED)
     gate.bench.until("the driver's container runs", lambda: [p for p in subject.pods("driver") if p["status"].get("phase") == "Running"])
     assert subject.status["phase"] == "Starting"
@@ -133,7 +122,6 @@ def test_a_consumer_can_be_deleted_while_its_driver_starts_also_if_the_leader_di
 
 
 def test_a_source_that_is_still_written_is_waited_for(gate: World) -> None:
-    """With backoff, and without a claim that anybody failed: one try after another finds it active."""
     subject = gate.subject(BUSY)
     gate.bench.until("SourceActive, twice", lambda: subject.condition("Reconciling").get("reason") == "SourceActive" and tries(subject) >= 2)
     assert not subject.condition("Stalled")
@@ -142,7 +130,6 @@ def test_a_source_that_is_still_written_is_waited_for(gate: World) -> None:
 
 
 def test_once_the_old_consumer_has_stopped_its_place_is_taken_over(gate: World, old: OldConsumer) -> None:
-    """By the next try, which nobody had to ask for."""
     subject, before = gate.subject(BUSY), tries(gate.subject(BUSY))
     old.stop()
     gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True")
@@ -161,5 +148,4 @@ def consumer_row(gate: World, name: str) -> Any:
 
 
 def tries(subject: Subject) -> int:
-    """Migrations begun."""
     return int((subject.status.get("migration") or {}).get("tries", 0))

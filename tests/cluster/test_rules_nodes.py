@@ -24,24 +24,19 @@ GRACE = 1 + 30  # seconds: the stranded one's drain timeout, and what a pod gets
 
 @dataclass(frozen=True)
 class Nodes:
-    """The world, and the node that things happen to."""
-
     world: World
     worker: str
 
     @property
     def bench(self) -> Bench:
-        """The cluster."""
         return self.world.bench
 
     @property
     def moved(self) -> Subject:
-        """The consumer whose node is drained."""
         return self.world.subject(MOVED)
 
     @property
     def stranded(self) -> Subject:
-        """The consumer whose node dies."""
         return self.world.subject(STRANDED)
 
 
@@ -63,8 +58,6 @@ def nodes(bench: Bench) -> Iterator[Nodes]:
 
 @dataclass(frozen=True)
 class Dead:
-    """The stranded driver: its uid, and when it was asked to go."""
-
     uid: str
     asked: float
 
@@ -80,7 +73,6 @@ def dead(nodes: Nodes) -> Dead:
 
 
 def unpaused(worker: str) -> None:
-    """The node goes on, if it is there and paused."""
     if answers("docker", "inspect", worker) and run("docker", "inspect", "--format", "{{.State.Paused}}", worker).strip() == "true":
         run("docker", "unpause", worker)
 
@@ -102,7 +94,6 @@ def test_of_a_dead_node_nobody_says_that_it_is_dead(nodes: Nodes, dead: Dead) ->
 
 
 def test_after_a_drain_nothing_is_lost_and_nothing_is_read_twice(nodes: Nodes) -> None:
-    """By the second driver, on the first node."""
     subject = nodes.moved
     nodes.bench.until("Ready again", lambda: subject.settled(2))
     assert subject.nodes() == {nodes.bench.cluster.node}
@@ -113,7 +104,6 @@ def test_after_a_drain_nothing_is_lost_and_nothing_is_read_twice(nodes: Nodes) -
 
 
 def test_a_driver_that_should_be_gone_is_named_with_the_way_to_give_it_up(nodes: Nodes, dead: Dead) -> None:
-    """When its time is over, and not before; still no other is begun."""
     subject = nodes.stranded
     nodes.bench.until("DriverOverdue", lambda: subject.condition("Ready").get("reason") == "DriverOverdue")
     assert time.monotonic() - dead.asked >= GRACE
@@ -122,7 +112,6 @@ def test_a_driver_that_should_be_gone_is_named_with_the_way_to_give_it_up(nodes:
 
 
 def test_a_driver_that_is_given_up_is_replaced_by_one_that_knows_it(nodes: Nodes, dead: Dead) -> None:
-    """Its pod and its executors' are removed without their node; the next is told so, and goes on where that one was, on the first node."""
     subject = nodes.stranded
     subject.annotate(f"force={dead.uid}")
     nodes.bench.until("the second driver", lambda: list(subject.uids("driver")) == [f"{STRANDED}-driver-2"])

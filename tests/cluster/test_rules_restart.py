@@ -21,15 +21,12 @@ ANOTHER = "sluice-consumer:of-the-rules"  # the same image under another name
 
 @dataclass(frozen=True)
 class Begun:
-    """Two consumers side by side whose drivers have just been begun."""
-
     world: World
     drivers: dict[str, str]
 
 
 @pytest.fixture(scope="module")
 def begun(bench: Bench) -> Iterator[Begun]:
-    """Applied, and seen to start."""
     with world(bench, "rules-restart", shards=2) as found:
         bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER, leaseDurationSeconds=LONG))
         subjects = [found.subject(name) for name in (STEADY, OTHER)]
@@ -39,7 +36,6 @@ def begun(bench: Bench) -> Iterator[Begun]:
 
 @pytest.fixture(scope="module")
 def restarts(begun: Begun) -> World:
-    """Both Ready; the leader died meanwhile."""
     bench, found = begun.world.bench, begun.world
     taken_over(bench, kill(bench))
     bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)))
@@ -48,7 +44,6 @@ def restarts(begun: Begun) -> World:
 
 @pytest.fixture(scope="module")
 def another(restarts: World) -> Iterator[str]:
-    """Another image, on the node."""
     (driver,) = restarts.subject(OTHER).pods("driver")
     (image,) = (container["image"] for container in driver["spec"]["containers"])
     on_node = ("docker", "exec", restarts.bench.cluster.node, "ctr", "--namespace=k8s.io", "images")
@@ -58,14 +53,12 @@ def another(restarts: World) -> Iterator[str]:
 
 
 def test_drivers_that_start_while_the_leader_dies_are_the_next_ones_too(restarts: World, begun: Begun) -> None:
-    """The same pods, first attempts; nothing was made twice or counted as a failure."""
     subjects = [restarts.subject(name) for name in (STEADY, OTHER)]
     assert subjects[0].uids("driver") | subjects[1].uids("driver") == begun.drivers
     assert [(subject.attempts(), subject.status["restarts"]["count"]) for subject in subjects] == [(1, 0)] * 2
 
 
 def test_an_invalid_spec_leaves_the_last_good_one_running(restarts: World) -> None:
-    """It says what is wrong; the driver stays and consumes, also after the next records."""
     subject = restarts.subject(STEADY)
     driver = subject.uids("driver")
     subject.patch(restart={"backoffSeconds": 100, "maxBackoffSeconds": 10}, replicas=2)
@@ -79,7 +72,6 @@ def test_an_invalid_spec_leaves_the_last_good_one_running(restarts: World) -> No
 
 
 def test_a_spec_that_is_put_right_restarts_nothing(restarts: World) -> None:
-    """Only what the driver reads does."""
     subject = restarts.subject(STEADY)
     driver = subject.uids("driver")
     subject.patch(restart={"backoffSeconds": 1, "maxBackoffSeconds": 4}, replicas=1)
@@ -88,7 +80,6 @@ def test_a_spec_that_is_put_right_restarts_nothing(restarts: World) -> None:
 
 
 def test_while_paused_everything_is_seen_and_nothing_is_done(restarts: World, another: str) -> None:
-    """Another image and more executors are wanted, and records are read by the driver that is there; its figures go on."""
     subject = restarts.subject(OTHER)
     before, had = subject.status, subject.uids("driver") | subject.uids("executor")
     subject.annotate("paused=true")
@@ -113,7 +104,6 @@ def test_another_image_restarts_the_driver_once_nobody_pauses_it(restarts: World
 
 
 def test_suspending_drains_it_and_resuming_goes_on(restarts: World) -> None:
-    """Nothing runs in between; the next driver waits out no lease, and nothing is counted as a failure."""
     subject = restarts.subject(OTHER)
     subject.patch(suspend=True)
     restarts.bench.until("suspended, and no pods", lambda: subject.status["phase"] == "Suspended" and not subject.left())
@@ -123,7 +113,6 @@ def test_suspending_drains_it_and_resuming_goes_on(restarts: World) -> None:
 
 
 def test_a_consumer_can_be_deleted_while_it_is_paused(restarts: World) -> None:
-    """Its driver is drained all the same."""
     subject = restarts.subject(OTHER)
     subject.annotate("paused=true")
     restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused")
@@ -131,7 +120,6 @@ def test_a_consumer_can_be_deleted_while_it_is_paused(restarts: World) -> None:
 
 
 def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(restarts: World) -> None:
-    """It is killed while the first driver drains; the next leader makes the second, once, and records go there."""
     subject = restarts.subject(STEADY)
     subject.patch(pipeline={"args": restarts.args(label="second", hold=8)})
     restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True")

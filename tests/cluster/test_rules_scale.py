@@ -33,12 +33,10 @@ class Autoscaler:
         self.path = f"/apis/sluice.dev/v1alpha1/namespaces/{NAMESPACE}/kinesisconsumers/{self.subject.name}/scale"
 
     def look(self) -> dict[str, Any]:
-        """The subresource."""
         found: dict[str, Any] = json.loads(self.subject.bench.cluster.kubectl("get", "--raw", self.path))
         return found
 
     def pods(self) -> list[str]:
-        """What it would measure."""
         selector = self.look()["status"]["selector"]
         return [pod["metadata"]["name"] for pod in self.subject.bench.get("pods", f"--selector={selector}")]
 
@@ -81,7 +79,6 @@ def surplus(scales: World) -> set[str]:
 
 
 def test_executors_that_drain_are_listed_with_their_deadlines(scales: World, surplus: set[str]) -> None:
-    """In the status and in the condition; the consumer is Ready meanwhile."""
     subject = scales.subject(SLOW)
     scales.bench.until("two of them listed", lambda: len(subject.status.get("draining") or []) == 2)
     subject.scale(4)
@@ -94,13 +91,11 @@ def test_executors_that_drain_are_listed_with_their_deadlines(scales: World, sur
 
 
 def test_executors_that_are_past_their_deadline_are_ended(scales: World, surplus: set[str]) -> None:
-    """Ten seconds before their tasks would have, at the least."""
     subject = scales.subject(SLOW)
     scales.bench.until("one of three left", lambda: len(surplus & set(subject.uids("executor"))) == 1, HOLD - 10)
 
 
 def test_of_changes_while_executors_drain_the_last_wins(scales: World, surplus: set[str]) -> None:
-    """The driver is never told four; it is told two once nobody drains."""
     subject = scales.subject(SLOW)
     scales.bench.until("a second executor again", lambda: len(subject.uids("executor")) == 2 and subject.registered() == 2)
     told = [text for text in scales.bench.events(SLOW) if text.startswith("Scaling: ")]
@@ -109,7 +104,6 @@ def test_of_changes_while_executors_drain_the_last_wins(scales: World, surplus: 
 
 
 def test_kubectl_scale_adds_an_executor_and_the_driver_stays(scales: World) -> None:
-    """One more registers with the same driver."""
     subject = scales.subject(NIMBLE)
     scales.bench.until("one executor", lambda: subject.settled(1))
     driver = subject.uids("driver")
@@ -119,7 +113,6 @@ def test_kubectl_scale_adds_an_executor_and_the_driver_stays(scales: World) -> N
 
 
 def test_an_autoscaler_finds_the_executors_and_takes_one_away(scales: World) -> None:
-    """Its selector finds them and nothing else, the count is theirs, and what it writes is done in place."""
     subject = scales.subject(NIMBLE)
     autoscaler, driver, executors = Autoscaler(subject), subject.uids("driver"), set(subject.uids("executor"))
     look = autoscaler.look()
@@ -142,7 +135,6 @@ def test_an_executor_that_is_lost_after_a_scale_down_is_replaced(scales: World) 
 
 
 def test_an_autoscaler_that_wants_none_ends_the_driver_too(scales: World) -> None:
-    """Drained, not killed: its lease is released. The count is zero, and the phase says that this is meant."""
     subject = scales.subject(NIMBLE)
     Autoscaler(subject).want(0)
     scales.bench.until("nothing left", lambda: subject.left() == [] and subject.status["phase"] == "Idle")
@@ -152,7 +144,6 @@ def test_an_autoscaler_that_wants_none_ends_the_driver_too(scales: World) -> Non
 
 
 def test_scaling_up_from_none_goes_on_where_it_was(scales: World) -> None:
-    """The next driver, at once; what came meanwhile is read, and nothing twice."""
     subject = scales.subject(NIMBLE)
     scales.put()
     subject.scale(1)
@@ -164,7 +155,6 @@ def test_scaling_up_from_none_goes_on_where_it_was(scales: World) -> None:
 
 
 def test_tasks_of_executors_that_were_ended_are_done_by_others(scales: World) -> None:
-    """After the lease; by the same driver, and nothing is lost or kept twice."""
     subject = scales.subject(SLOW)
     scales.bench.until("every record", lambda: not scales.missing(SLOW))
     assert scales.twice(SLOW) == []

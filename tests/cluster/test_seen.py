@@ -34,19 +34,15 @@ BOARDS = sorted((places.REPO / "charts" / "sluice" / "files" / "dashboards").glo
 
 @dataclass(frozen=True)
 class Seen:
-    """Three consumers and a pool, and a Prometheus that began before them."""
-
     world: World
     scraper: Scraper
     began: float
 
     def values(self, selector: str, label: str) -> list[str]:
-        """Of a label, as soon as there are any."""
         found: list[str] = self.world.bench.until(selector, lambda: self.scraper.prometheus.values(selector, label), PANELS)
         return found
 
     def chosen(self, board: dict[str, Any]) -> dict[str, str]:
-        """The variables of a dashboard: the consumer that reads, and its first shard."""
         wanted = {"name": ORDERS} if any(variable["name"] == "name" for variable in board["templating"]["list"]) else {}
         return choose(board, self.values, WINDOW, **wanted)
 
@@ -86,7 +82,6 @@ def seen(bench: Bench) -> Iterator[Seen]:
 
 
 def orders(found: World) -> dict[str, Any]:
-    """A consumer that raises on one record. Its letters are in a volume of its driver."""
     manifest = found.manifest(ORDERS, args={"poison": POISON}, onError={"attempts": 2, "deadLetter": {"path": "file:///letters"}})
     manifest["spec"]["pipeline"]["entrypoint"] = f"{MODULE}:refuse"
     template = manifest["spec"]["driver"]["podTemplate"]["spec"]
@@ -115,7 +110,6 @@ def pool() -> dict[str, Any]:
 
 
 def test_prometheus_finds_the_operator_and_every_driver(seen: Seen) -> None:
-    """By the chart's PodMonitors; each series of a driver names its consumer, and each of the operator's the resource's namespace."""
     asked = seen.scraper.prometheus
     assert set(asked.values("sluice_committed_batch", "sluice_dev_consumer")) == {ORDERS, VIEWS}
     assert set(asked.values("sluice_consumer_ready", "name")) == {ORDERS, VIEWS, PAYMENTS}
@@ -126,20 +120,17 @@ def test_prometheus_finds_the_operator_and_every_driver(seen: Seen) -> None:
 
 @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.stem)
 def test_every_panel_has_data(seen: Seen, path: Path) -> None:
-    """Of the dashboards as the chart has them. A counter of a driver that is gone is seen in the past."""
     board = json.loads(path.read_text(encoding="utf-8"))
     assert seen.eventually(queries(board, seen.chosen(board))) == set()
 
 
 def test_alerts_name_what_has_happened(seen: Seen) -> None:
-    """A record that was left out, and a drain that was cut short; each with the address of its runbook."""
     wanted = {f"SluiceDeadLetters/{ORDERS}": "#records-that-cannot-be-processed", "SluiceDrainsForced": "#drains-are-cut-short"}
     found = seen.world.bench.until("both alerts", lambda: (now := seen.scraper.alerts()).keys() >= wanted.keys() and now)
     assert {name: found[name]["runbook_url"] for name in wanted} == {name: RUNBOOKS + heading for name, heading in wanted.items()}
 
 
 def test_an_alert_asks_for_a_person_and_ends_when_the_person_has_acted(seen: Seen) -> None:
-    """The table's row is corrected, and the migration tried again."""
     name, subject = f"SluiceConsumerStalled/{PAYMENTS}", seen.world.subject(PAYMENTS)
     alert = seen.world.bench.until(name, lambda: seen.scraper.alerts().get(name))
     assert (alert["severity"], alert["summary"]) == ("critical", f"KinesisConsumer {NAMESPACE}/{PAYMENTS} is stalled.")
@@ -153,7 +144,6 @@ def test_an_alert_asks_for_a_person_and_ends_when_the_person_has_acted(seen: See
 
 
 def test_nothing_is_lost_or_kept_twice(seen: Seen) -> None:
-    """Though drivers were killed and calls throttled: all but the record that was left out."""
     for name, left_out in ((ORDERS, [POISON]), (VIEWS, []), (PAYMENTS, [])):
         seen.world.bench.until(f"every record of {name}", lambda name=name, left_out=left_out: seen.world.missing(name) == left_out)
         assert seen.world.twice(name) == []

@@ -35,8 +35,6 @@ RECORD = b"a first record"
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody with a shell and the page."""
-
     bench: Bench
     published: Published
     folder: Path
@@ -47,18 +45,15 @@ class Reader:
         return self.bash(re.sub(r"(?m)^helm install .*\\$", lambda line: f"{line[0][:-1]} --plain-http {more} \\", text))
 
     def bash(self, text: str) -> str:
-        """Commands for this cluster."""
         programs = f"{Path(tools.helm()).parent}{os.pathsep}{tools.path(self.bench.cluster.work)}"
         return run("bash", "-euc", text, cwd=self.folder, env={"KUBECONFIG": str(self.bench.cluster.kubeconfig), "PATH": programs}, seconds=480)
 
     def saves(self, name: str, document: object) -> None:
-        """A file beside which the commands are typed."""
         (self.folder / name).write_text(yaml.safe_dump(document))
 
 
 @pytest.fixture(scope="module")
 def reader(bench: Bench, published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """On a cluster without Sluice, with the stream of the page."""
     folder = tmp_path_factory.mktemp("start")
     for program in (tools.kubectl(bench.cluster.work, bench.cluster.node), tools.helm()):
         assert os.access(program, os.X_OK)
@@ -67,12 +62,10 @@ def reader(bench: Bench, published: Published, tmp_path_factory: pytest.TempPath
 
 
 def credentials() -> list[dict[str, str]]:
-    """Of a container that asks emulators."""
     return [{"name": name, "value": value} for name, value in environment.CREDENTIALS.items()]
 
 
 def local(manifest: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    """The page's consumer, which asks the emulators, with credentials that they take."""
     spec = manifest["spec"]
     spec["stream"] |= {"kinesisEndpoint": bench.aws.kinesis_endpoint, "dynamodbEndpoint": bench.aws.dynamodb_endpoint}
     spec["pipeline"] |= {"env": credentials()}
@@ -80,7 +73,6 @@ def local(manifest: dict[str, Any], bench: Bench) -> dict[str, Any]:
 
 
 def test_the_operator_is_installed_and_tested_by_two_commands(reader: Reader) -> None:
-    """With the values of IRSA, as the page says. The second waits until a replica leads."""
     values = yaml.safe_load(page_blocks.beginning(PAGE, "consumer:\n"))
     reader.saves("values.yaml", values)
     said = reader.types("helm install", more="--values values.yaml")
@@ -94,7 +86,6 @@ def test_the_operator_is_installed_and_tested_by_two_commands(reader: Reader) ->
 
 
 def test_the_consumer_gets_ready_within_the_time_of_the_page_and_prints_rows(reader: Reader) -> None:
-    """Its pods run as the accounts that the page gives the two roles to, from the images of the reader's registry."""
     reader.bench.aws.kinesis.put_record(StreamName="orders", Data=RECORD, PartitionKey="a")
     reader.saves("consumer.yaml", local(yaml.safe_load(page_blocks.beginning(PAGE, "apiVersion:")), reader.bench))
     said = reader.types("kubectl apply")
@@ -124,7 +115,6 @@ def test_a_drivers_configuration_can_be_had_for_a_check(reader: Reader) -> None:
 
 
 def test_all_of_it_goes_but_the_table_and_the_crd(reader: Reader) -> None:
-    """As the page says."""
     said = reader.types("kubectl delete")
     assert 'kinesisconsumer.sluice.dev "orders" deleted' in said
     assert 'release "sluice" uninstalled' in said

@@ -17,7 +17,6 @@ HOW: dict[str, Any] = {"batch": {"intervalSeconds": 2}, "rollout": {"trial": {"b
 
 @pytest.fixture(scope="module")
 def trying(bench: Bench) -> Iterator[World]:
-    """A consumer whose version `one` is proven."""
     with world(bench, "trial", shards=1) as found:
         bench.apply(found.manifest(NAME, args={"label": "one"}, **HOW))
         bench.until("one is proven", lambda: found.put(1) and "proven" in found.subject(NAME).status)
@@ -26,7 +25,6 @@ def trying(bench: Bench) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def back(trying: World) -> Subject:
-    """A version that raises on a record was deployed, and rolled back."""
     subject = trying.subject(NAME)
     poison = max(record.n for record in trying.producer.produced) + 1
     subject.patch(pipeline={"entrypoint": f"{MODULE}:refuse", "args": trying.args(label="two", poison=poison)})
@@ -57,7 +55,6 @@ def test_nothing_is_lost_or_kept_twice_and_the_bad_version_is_not_tried_again(tr
 
 
 def test_a_corrected_version_is_tried_at_once_and_proven(trying: World, back: Subject) -> None:
-    """Nothing is left of the rollback."""
     back.patch(pipeline={"args": trying.args(label="three", poison=None)})
     trying.bench.until("three is proven", lambda: trying.put(1) and "trial" not in back.status)
     assert not back.condition("RolledBack")

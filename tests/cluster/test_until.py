@@ -30,7 +30,6 @@ class Lags:
     seen: list[float] = field(default_factory=list)
 
     def look(self, found: World) -> None:
-        """Takes out what the live consumer has kept, and puts records on every shard."""
         missing = set(found.missing(LIVE))
         now = time.monotonic()
         self.seen.append(now - min(self.put.values(), default=now))
@@ -72,7 +71,6 @@ def ranges(bench: Bench) -> Iterator[Ranges]:
 
 @pytest.fixture(scope="module")
 def ended(ranges: Ranges) -> World:
-    """The second consumer has come to its end."""
     found = ranges.world
     start = {"position": "AT_TIMESTAMP", "timestamp": iso(ranges.start)}
     found.bench.apply(found.manifest(AGAIN, start=start, until={"timestamp": iso(ranges.until)}))
@@ -86,7 +84,6 @@ def ended(ranges: Ranges) -> World:
 
 
 def test_the_live_consumer_stays_within_two_intervals(ended: World, ranges: Ranges) -> None:
-    """From a put to the sink, while the other one starts its Spark, reads and ends on the same node."""
     lags = ranges.lags.seen
     assert len(lags) > 5
     assert max(lags) <= 2 * INTERVAL, [round(lag, 1) for lag in lags]
@@ -94,7 +91,6 @@ def test_the_live_consumer_stays_within_two_intervals(ended: World, ranges: Rang
 
 
 def test_it_delivers_exactly_its_range_each_record_once(ended: World, ranges: Ranges) -> None:
-    """Over a split; what came before A and from B on is not in it."""
     assert ended.twice(AGAIN) == []
     assert frozenset(n for row in ended.kept(AGAIN) for n in row["numbers"]) == ranges.within
 
@@ -112,7 +108,6 @@ def test_nothing_of_it_is_left_and_its_counts_are_in_the_status(ended: World, ra
 
 
 def test_a_restart_that_is_asked_for_starts_nothing(ended: World) -> None:
-    """Only another spec does."""
     subject = ended.subject(AGAIN)
     subject.annotate("restart=monday")
     ended.put()
@@ -121,7 +116,6 @@ def test_a_restart_that_is_asked_for_starts_nothing(ended: World) -> None:
 
 
 def test_a_later_end_continues_at_the_former_one(ended: World, ranges: Ranges) -> None:
-    """What lies between the two comes once."""
     subject = ended.subject(AGAIN)
     until = moment()
     ended.put()

@@ -37,11 +37,9 @@ class Inherited:
     status: dict[str, dict[str, Any]]
 
     def subject(self, name: str) -> Subject:
-        """One of its consumers."""
         return self.world.subject(name)
 
     def now(self, name: str) -> set[str]:
-        """Every pod and Job of a consumer."""
         return uids(self.subject(name))
 
 
@@ -88,12 +86,10 @@ def inherited(bench: Bench, published: Published, released: tuple[str, ...]) -> 
 
 
 def uids(subject: Subject) -> set[str]:
-    """Every pod and Job of a consumer: driver, executors, migration."""
     return {body["metadata"]["uid"] for body in subject.left()}
 
 
 def test_an_upgrade_leaves_a_running_consumer_alone(inherited: Inherited) -> None:
-    """The same driver, executors and ended Job; the new operator hears its reports, and no record is lost or read twice."""
     subject, before = inherited.subject(RUNS), inherited.status[RUNS]
     subject.bench.kubectl("annotate", "kinesisconsumer", RUNS, "upgraded=yes")  # whatever wakes it
     inherited.world.put()
@@ -107,7 +103,6 @@ def test_an_upgrade_leaves_a_running_consumer_alone(inherited: Inherited) -> Non
 
 
 def test_an_upgrade_leaves_a_migration_alone(inherited: Inherited) -> None:
-    """The same Job and pod, the first try, still waiting for the source to be quiet; nothing is behind the gate."""
     subject = inherited.subject(MIGRATES)
     subject.patch(replicas=2)
     subject.bench.until("another number seen by the new one", subject.seen)
@@ -118,7 +113,6 @@ def test_an_upgrade_leaves_a_migration_alone(inherited: Inherited) -> None:
 
 
 def test_a_rollback_leaves_both_alone_too(inherited: Inherited, published: Published) -> None:
-    """`helm rollback`: the last release is back, CRD and all; then today's again. The same pods and Job, no record lost or twice."""
     subject = inherited.subject(RUNS)
     subject.bench.cluster.helm("rollback", RELEASE, IN, "--wait", "--timeout=3m")
     for back in (False, True):
@@ -136,7 +130,6 @@ def test_a_rollback_leaves_both_alone_too(inherited: Inherited, published: Publi
 
 
 def test_what_was_inherited_is_scaled_and_deleted_like_any_other(inherited: Inherited) -> None:
-    """By the same driver, whose code is not that of the operator that made it; and the migration is stopped before it goes."""
     subject = inherited.subject(RUNS)
     subject.scale(1)
     subject.bench.until("one executor fewer", lambda: subject.settled(1) and len(inherited.now(RUNS)) == len(inherited.uids[RUNS]) - 1)

@@ -17,7 +17,6 @@ from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE
 
 @contextmanager
 def without_sluice(bench: Bench) -> Iterator[None]:
-    """The lab's own installation goes, with its CRD, and comes back at the end."""
     removed(bench)
     yield
     removed(bench)
@@ -27,7 +26,6 @@ def without_sluice(bench: Bench) -> Iterator[None]:
 
 
 def removed(bench: Bench) -> None:
-    """Nothing of Sluice is on the cluster any more."""
     if NAMESPACE in bench.cluster.kubectl("get", "namespaces", "--output=name"):
         installing.delete_namespace(bench.cluster)
     for namespace in (NAMESPACE, charts.CONSUMERS):
@@ -45,6 +43,5 @@ def forgotten(bench: Bench, namespace: str) -> None:
 
 
 def items(bench: Bench, namespace: str, kind: str) -> list[dict[str, Any]]:
-    """All objects of a kind in a namespace."""
     found: list[dict[str, Any]] = json.loads(bench.cluster.kubectl(f"--namespace={namespace}", "get", kind, "--output=json"))["items"]
     return found

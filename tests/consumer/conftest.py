@@ -14,5 +14,4 @@ from reading.stream import Stream
 
 @pytest.fixture
 def stream() -> Stream:
-    """An empty stream of one shard."""
     return Stream()

@@ -24,12 +24,9 @@ S0, S1, S2 = (f"shardId-00000000000{i}" for i in range(3))
 
 @dataclass
 class Engine:
-    """Does what a test says with a batch."""
-
     act: Callable[[BatchPlan], None] = lambda _plan: None
 
     def run(self, plan: BatchPlan) -> None:
-        """See `batches.consumer.Engine`."""
         self.act(plan)
 
 
@@ -43,7 +40,6 @@ class Twice:
         return getattr(self._table, name)
 
     def write(self, write: Write) -> Outcome:
-        """See `Table`."""
         self._table.write(write)
         return self._table.write(write)
 
@@ -53,8 +49,6 @@ READS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6)
 
 
 class Bench:
-    """A bootstrapped consumer of a stream with one shard, and the epochs that take it over."""
-
     def __init__(self, shards: int = 1, table: MemoryTable | None = None) -> None:
         self.now = 1_700_000_000_000
         self.stream = MemoryStream("s", shards, now=lambda: self.now)
@@ -63,7 +57,6 @@ class Bench:
         bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
 
     def take(self) -> Consumer:
-        """An epoch that took the lease, and did no more."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
@@ -71,14 +64,11 @@ class Bench:
         return Consumer(self.store, self.stream, Epoch(after.generation, after.token))
 
     def begin(self) -> Consumer:
-        """An epoch that is ready."""
         consumer = self.take()
         consumer.begin()
         return consumer
 
     def bind(self, consumer: Consumer, shard: str, end: Position, children: tuple[Child, ...] | None = None) -> Callable[[BatchPlan], None]:
-        """What a task of a batch does."""
-
         def act(plan: BatchPlan) -> None:
             row = self.store.read([shard])[shard]
             self.store.bind(consumer.epoch, plan.number, Range(shard, row.end, end, "1", 1, children=children), TaskAttempt("k", 1))
@@ -86,7 +76,6 @@ class Bench:
         return act
 
     def split(self, consumer: Consumer) -> Committed:
-        """Splits the shard, and reads it to its end in one batch."""
         self.stream.split(S0)
         plan = consumer.plan()
         assert plan is not None

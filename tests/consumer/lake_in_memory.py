@@ -30,23 +30,18 @@ class LakeTable:
     commits: int = 0
 
     def snapshot(self, number: int) -> LineageSnapshot | None:
-        """See `SnapshotLineage`."""
         return self.snapshots.get(number)
 
     def tags(self, _consumer: str) -> dict[int, int]:
-        """See `SnapshotLineage`."""
         return self.tagged
 
     def branch(self, _consumer: str) -> int | None:
-        """See `SnapshotLineage`."""
         return self.head
 
     def copy(self) -> LakeTable:
-        """As it is now."""
         return replace(self, snapshots=dict(self.snapshots), held=dict(self.held), tagged=dict(self.tagged))
 
     def add(self, parent: int | None, batches: tuple[int, ...], batch: int | None = None) -> int:
-        """A new snapshot that shows these batches besides those of its parent."""
         number = max(self.held, default=0) + 1
         self.snapshots[number] = LineageSnapshot(number, parent, number, CONSUMER if batch else None, batch)
         self.held[number] = (self.held[parent] if parent is not None else ()) + batches
@@ -54,7 +49,6 @@ class LakeTable:
 
     @property
     def visible(self) -> tuple[int, ...]:
-        """What readers see."""
         return self.held[self.main] if self.main is not None else ()
 
     def shown(self) -> bool:
@@ -72,8 +66,6 @@ class LakeTable:
 
 
 class Lake:
-    """The table, and its owner."""
-
     def __init__(self, dice: random.Random) -> None:
         self.table, self._dice = LakeTable(), dice
         self.acts: list[Callable[[LakeTable], None]] = [_other_writer, self._roll_back, _replace, _drop_tags, _drop_branch, _expire]

@@ -34,38 +34,30 @@ class Spark:
     time: float = 0.0
 
     def clock(self) -> Clock:
-        """Its time."""
         return Clock(lambda: self.time, self.sleep)
 
     def sleep(self, seconds: float) -> None:
-        """Lets things happen."""
         self.time += seconds
         for at in [at for at in self.later if at <= self.time]:
             self.later.pop(at)()
         assert self.time < 1000, "it waits for ever"
 
     def begun(self) -> int:
-        """See `Status`."""
         return len(self.jobs)
 
     def status(self, job: int) -> str:
-        """See `Status`."""
         return self.jobs[job]
 
     def tags(self, job: int) -> frozenset[str] | None:
-        """See `Status`."""
         return None if self.jobs[job] == FORGOTTEN else frozenset({self.tagged[job]} if job in self.tagged else ())
 
     def moved(self, of: Iterable[int] | None = None) -> tuple[int, ...]:
-        """See `Status`: the jobs that count."""
         return tuple(self.jobs if of is None else of)
 
     def active(self, job: int) -> bool:
-        """See `Status`."""
         return job in self.working
 
     def facts(self, job: int) -> Facts:
-        """See `Status`."""
         assert self.jobs[job] != FORGOTTEN
         return self.about.get(job, READ)
 
@@ -75,32 +67,26 @@ class Spark:
         self.later[self.time + 0.5] = lambda: self.jobs.update({job: FAILED})
 
     def disturbed(self, jobs: Iterable[int]) -> bool:
-        """See `Status`."""
         if self.silent:
             raise Py4JError("forgotten")
         return self.repeated and any(True for _ in jobs)
 
     def drained(self, seconds: float) -> bool:
-        """See `Status`."""
         if self.busy:
             self.sleep(seconds)
         return not self.busy
 
     def dropped(self) -> int:
-        """See `Status`."""
         return self.lost_events
 
     def executors(self) -> tuple[frozenset[str], int]:
-        """See `Status`."""
         return frozenset(self.alive), len(self.alive) + len(self.dead)
 
     def gone(self) -> dict[str, str]:
-        """See `Status`."""
         return dict(self.dead)
 
 
 def judged(spark: Spark, tag: str = "") -> Jobs:
-    """The jobs from now on."""
     jobs = Jobs(spark, spark.clock(), tag)
     jobs.issue()
     return jobs

@@ -22,25 +22,21 @@ class SteppedAttempt:
     errors: tuple[type[BaseException], ...] = ()
 
     def __init__(self) -> None:
-        """Starts it; a subclass has set what `_work` needs."""
         self.alive, self.over, self.returned = True, False, False
         self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
         threading.Thread(target=self._run, daemon=True).start()
         self._done.acquire()
 
     def step(self) -> None:
-        """Lets the next step be taken, if there is one."""
         if not self.over:
             self._go.release()
             self._done.acquire()
 
     def end(self) -> None:
-        """Takes all steps that are left."""
         while not self.over:
             self.step()
 
     def die(self) -> None:
-        """The process ends before its next step."""
         self.alive = False
         self.end()
 

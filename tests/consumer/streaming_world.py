@@ -32,13 +32,10 @@ class Crash(Exception):
 
 @dataclass
 class Steps:
-    """Counts what happens, and crashes at one of them."""
-
     left: int | None = None
     names: list[str] = field(default_factory=list)
 
     def __call__(self, name: str) -> None:
-        """One happens."""
         self.names.append(name)
         if self.left is not None:
             self.left -= 1
@@ -100,13 +97,11 @@ class World:
         return self.now
 
     def put(self, shards: list[str], count: int) -> None:
-        """Records with contents of their own."""
         for shard in shards:
             for _ in range(count):
                 self.stream.put_in(shard, f"{shard}/{self.now}".encode())
 
     def epoch(self) -> StreamPlanner:
-        """The next epoch, and what answers its query."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
@@ -124,15 +119,12 @@ class World:
         return Offset.from_map(self.spark.offsets[self.spark.commits - 1]) if self.spark.commits else None
 
     def look(self, rows: Any) -> dict[str, bool]:
-        """Which shards have no more, and have not ended."""
         return {row.id: not (self.more(row) or self.closed(row.id)) for row in rows}
 
     def more(self, row: ShardRow) -> int:
-        """Whether a shard holds a record after its row's range."""
         return len(self.source.fetch(FetchRequest(row.id, row.end), Limits(1, 100)).columns)
 
     def closed(self, shard: str) -> bool:
-        """Whether a shard was split or merged."""
         return any(shard in each.parents for each in self.stream.list_shards().shards)
 
     def query(self) -> None:
@@ -172,7 +164,6 @@ class World:
         self.steps("in the sink")
 
     def read(self, plan: BatchPlan, end: RunEnd | None = None) -> Content:
-        """What the tasks of a batch do."""
         limits = Limits(3, 1000, end.millis if end else None)
         task = Task(Epoch(self.generation, ""), plan.number, TaskAttempt(f"{self.generation}.0.0", 1), limits, 1, lambda _: None)
         rows = self.store.read(row.id for row in plan.rows if self.reads(row.id))
@@ -201,11 +192,9 @@ class World:
         assert firsts.index(parent) < firsts.index(right)
 
     def records(self, shard: str) -> list[Any]:
-        """What the stream holds of a shard."""
         return self.stream.shards[shard].records
 
     def committed(self) -> int:
-        """The table's."""
         row = self.store.consumer()
         assert row is not None
         return row.committed

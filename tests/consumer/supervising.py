@@ -26,18 +26,14 @@ CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("
 
 @dataclass
 class Stop:
-    """An event in virtual time that is set after some waits."""
-
     heart: Any = None
     waits: list[float] = field(default_factory=list)
     limit: int = 10
 
     def is_set(self) -> bool:
-        """Whether the test is over."""
         return len(self.waits) >= self.limit
 
     def wait(self, seconds: float) -> None:
-        """Lets time pass."""
         self.waits.append(seconds)
         self.heart.time[0] += seconds
 
@@ -97,7 +93,6 @@ while True:
         self.keeper._child = self.child
 
     def told(self) -> Drain:
-        """SIGTERM reaches the supervisor."""
         self.keeper.on_term()
         return self
 
@@ -120,18 +115,14 @@ while True:
 
 @dataclass
 class Time:
-    """Virtual time, in which things happen while somebody sleeps."""
-
     now: float = 0.0
     slept: float = 0.0
     at: dict[float, Any] = field(default_factory=dict)
 
     def watcher(self) -> Watcher:
-        """A watcher in this time."""
         return Watcher(clock=lambda: self.now, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
         self.now += seconds
         self.slept += seconds
         for moment in sorted(m for m in self.at if m <= self.now):
@@ -139,7 +130,6 @@ class Time:
 
 
 def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, TakenLease]:
-    """A table whose lease is held."""
     store = CheckpointStore(MemoryTable())
     store.create_consumer(ConsumerRow("id", "arn", 1))
     return store, take_over(store, LeaseRequest(lease_millis, "me", ""), Time().watcher())
@@ -149,20 +139,15 @@ def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, TakenLease]:
 
 
 class Targets:
-    """DynamoDB, with a table or without."""
-
     def __init__(self, table: MemoryTable | None) -> None:
         self.table, self.asked, self.id = table, list[str](), "arn:t@1"
 
     def identity(self, _name: str) -> str:
-        """See `DynamoTargets.identity`."""
         return self.id
 
     def find(self, _name: str) -> MemoryTable | None:
-        """See `migrate.ports.Targets`."""
         return self.table
 
     def ensure(self, name: str) -> PreparedTarget:
-        """See `migrate.ports.Targets`."""
         self.asked.append(name)
         return PreparedTarget(MemoryTable(), ())

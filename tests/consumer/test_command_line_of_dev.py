@@ -14,13 +14,11 @@ from sluice_consumer.dev import feeder, program
 
 
 def test_without_a_command_the_configuration_is_required() -> None:
-    """The operator names it; a mistyped start ends with 2, as before there were commands."""
     ran = CliRunner().invoke(main, [])
     assert (ran.exit_code, "Missing option '--config'" in ran.output) == (2, True)
 
 
 def test_the_help_shows_the_command() -> None:
-    """For those who look for it."""
     assert "dev " in CliRunner().invoke(main, ["--help"]).output
 
 
@@ -29,26 +27,22 @@ def test_the_help_shows_the_command() -> None:
     [(["path=/tmp/x"], {"path": "/tmp/x"}), (["n=3", "on=true"], {"n": 3, "on": True}), (["a=b=c"], {"a": "b=c"}), ([], {})],  # noqa: S108 - no file
 )
 def test_arguments_are_json_or_text(given: list[str], wanted: dict[str, object]) -> None:
-    """As `pipeline.args` has them."""
     assert program.arguments(given) == wanted
 
 
 @pytest.mark.parametrize("given", ["path", "=x"])
 def test_an_argument_without_a_name_or_value_is_refused(given: str) -> None:
-    """By its own text."""
     with pytest.raises(Refused, match=f"--arg {given}: say NAME=VALUE"):
         program.arguments([given])
 
 
 def test_lines_are_whole_however_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces, with either end, and without one at the last."""
     pieces = [b"one\ntw", b"o\r\n\nthr", b"ee"]
     monkeypatch.setattr(feeder.os, "read", lambda _source, _size: pieces.pop(0) if pieces else b"")
     assert [line for found in feeder.lines(0, lambda: False) for line in found] == [b"one", b"two", b"three"]
 
 
 def test_lines_that_are_appended_to_a_file_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that code that was saved anew has something to do; a last line without an end is not waited for."""
     file, more, said = tmp_path / "orders.jsonl", [b"three\n", b"four\nfive"], list[str]()
     file.write_bytes(b"one\ntwo")
 

@@ -21,7 +21,6 @@ LEAST: dict[str, Any] = {
 
 
 def changed(path: str, value: object) -> str:
-    """The least configuration with one setting changed."""
     document = json.loads(json.dumps(LEAST))
     *outer, last = path.split(".")
     where = document
@@ -32,7 +31,6 @@ def changed(path: str, value: object) -> str:
 
 
 def test_the_least_configuration_gets_the_defaults() -> None:
-    """Stream, table and code are all that must be said."""
     config = parse(json.dumps(LEAST))
     assert (config.name, config.start, config.batch) == ("orders", StartConfig("TRIM_HORIZON"), BatchConfig(5, 10_000, 8 * 1024 * 1024, 8))
     assert (config.lease_millis, config.drain_timeout_seconds, config.executors, config.force) == (20_000, 120, None, False)
@@ -73,7 +71,6 @@ def test_the_least_configuration_gets_the_defaults() -> None:
     ],
 )
 def test_a_setting_is_read(path: str, value: object, read: Any) -> None:
-    """In camel case, as the operator writes it; null means the default."""
     config: Config = parse(changed(path, value))
     assert read(config)
 
@@ -83,7 +80,6 @@ THEIRS = "arn:aws-us-gov:kinesis:us-gov-west-1:444455556666:stream/orders"
 
 
 def of_stream(**stream: object) -> str:
-    """The least configuration with another stream."""
     return json.dumps(LEAST | {"stream": stream})
 
 
@@ -98,7 +94,6 @@ def test_a_stream_that_is_named_by_its_arn_has_a_name_and_a_region() -> None:
 
 
 def test_a_role_reads_the_stream_in_a_session_of_the_consumers_name() -> None:
-    """Unless the user chose one."""
     document = json.loads(of_stream(arn=THEIRS, roleArn=ROLE, externalId="shop"))
     assert parse(json.dumps(document | {"name": "orders-eu"})).stream.role == AssumedRole(ROLE, "shop", "sluice-orders-eu")
     document["stream"]["sessionName"] = "them"
@@ -136,7 +131,6 @@ def test_the_options_of_a_command_that_is_printed_are_words_of_a_shell() -> None
     ],
 )
 def test_a_stream_that_no_call_could_name_is_refused_by_its_field(stream: dict[str, str], said: str) -> None:
-    """Before there is a session, a table or a lease."""
     with pytest.raises(Refused, match=re.escape(said)):
         parse(of_stream(**stream))
 
@@ -196,7 +190,6 @@ def test_dead_letters_may_go_to_a_stream_of_the_same_name_in_the_own_account() -
     ],
 )
 def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str) -> None:
-    """A setting this version does not know is refused, not ignored."""
     with pytest.raises(Refused, match=f"^{key}"):
         parse(changed(path, value))
 
@@ -228,7 +221,6 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
     ],
 )
 def test_a_senseless_setting_is_refused_by_its_key(path: str, value: object, key: str) -> None:
-    """Not when the first batch starts, and not by somebody else's message."""
     with pytest.raises(Refused, match=f"^{key}"):
         parse(changed(path, value))
 
@@ -242,7 +234,6 @@ def test_what_json_does_not_know_is_refused(value: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "null"])
 def test_what_is_no_json_object_is_refused(text: str) -> None:
-    """The message says that it is the configuration."""
     with pytest.raises(Refused, match="the configuration"):
         parse(text)
 
@@ -270,7 +261,6 @@ def test_an_endpoint_that_cannot_be_called_is_refused_with_one_that_can(key: str
     "endpoint", ["http://localhost:4567", "https://vpce-1.kinesis.eu-west-1.vpce.amazonaws.com", "http://[::1]:4567/", "HTTP://a"]
 )
 def test_an_endpoint_that_can_be_called_is_taken(endpoint: str) -> None:
-    """As it was written; nothing means AWS's own."""
     document = {
         "stream": {"name": "s", "region": "r", "kinesisEndpoint": endpoint},
         "checkpoints": {"table": "abc"},

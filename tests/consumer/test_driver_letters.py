@@ -13,15 +13,12 @@ from sluice_consumer.pipelines import DriverLetters
 
 @dataclass
 class Kept:
-    """Implements `Rejections`."""
-
     forgotten: int = 0
 
     def reject(self, letters: Sequence[DeadLetter]) -> None:
         """See `Rejections`."""
 
     def raised(self) -> None:
-        """See `Rejections`."""
         self.forgotten += 1
 
 
@@ -36,7 +33,6 @@ def test_rejections_are_forgotten_unless_a_sink_stores_in_parts_or_another_consu
 
 
 def test_two_consumers_of_a_process_keep_their_own_rejections() -> None:
-    """One that has no store any more does not get the other's."""
     one, other, letters = Kept(), Kept(), DriverLetters()
     letters.keep("one", one)
     letters.keep("other", other)
@@ -46,7 +42,6 @@ def test_two_consumers_of_a_process_keep_their_own_rejections() -> None:
 
 
 def test_a_batch_that_is_issued_again_is_stored_nowhere_yet() -> None:
-    """What the former issue stored, its sink finds."""
     store, letters = Kept(), DriverLetters()
     letters.keep("c", store)
     letters.storing("c")

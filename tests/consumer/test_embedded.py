@@ -39,7 +39,6 @@ def test_work_that_was_stopped_was_lost_also_if_a_beat_is_accepted_later() -> No
 
 
 def test_a_beat_that_is_accepted_in_time_keeps_the_epoch() -> None:
-    """Nothing is stopped, whatever was refused before."""
     heart = Heartbeats(lambda _promise: True, lease=60.0, accepted=time.monotonic() - 30)
     with embedded.beating(heart, lambda: pytest.fail("stopped")):
         heart.once()
@@ -53,26 +52,21 @@ class Tracked:
         self.after, self.cancelled = after, list[str]()
 
     def statusTracker(self) -> Tracked:  # noqa: N802 - Spark's name
-        """See `SparkContext`."""
         return self
 
     def getJobIdsForGroup(self, group: str) -> list[int]:  # noqa: N802 - Spark's name
-        """See `StatusTracker`."""
         assert group == "mine"
         return [1, 2, 3]
 
     def getActiveJobsIds(self) -> list[int]:  # noqa: N802 - Spark's name
-        """See `StatusTracker`."""
         return [2, 3, 9] if len(self.cancelled) < self.after else [9]
 
     def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
-        """See `SparkContext`."""
         self.cancelled.append(group)
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_jobs_of_a_run_that_ended_are_cancelled_until_none_is_left(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was submitted while the others were cancelled too."""
     monkeypatch.setattr(embedded, "LOOK_SECONDS", 0)
     context = Tracked(after)
     embedded.end_jobs(cast("Any", context), "mine", patience=60)
@@ -82,7 +76,6 @@ def test_jobs_of_a_run_that_ended_are_cancelled_until_none_is_left(after: int, m
 def test_a_job_that_spark_never_calls_over_does_not_hold_a_notebook_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said, and the run ends."""
     monkeypatch.setattr(embedded, "LOOK_SECONDS", 0)
     embedded.end_jobs(cast("Any", Tracked(10**9)), "mine", patience=0.01)
     assert "Spark jobs [2, 3] were cancelled and are not over after 0.01 s" in caplog.text
@@ -98,8 +91,6 @@ def test_a_mistyped_entrypoint_is_refused_before_a_notebook_has_a_table_or_a_lea
 
 
 def test_a_run_that_ended_well_does_so_though_the_table_does_not_answer_its_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is committed; the next run waits for the lease to expire."""
-
     def no_answer(_epoch: object) -> None:
         raise ServiceUnavailable("no answer")
 

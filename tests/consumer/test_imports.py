@@ -15,7 +15,6 @@ OF_PLANNING = "pyspark.sql.worker.plan_data_source_read, pyspark.sql.worker.crea
 
 
 def imported(modules: str) -> set[str]:
-    """All modules that a process has after it imported some."""
     look = f"import sys, {modules}; print(*sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "consumer")}
     said = subprocess.run([sys.executable, "-c", look], env=environment, check=True, capture_output=True, text=True).stdout
@@ -23,7 +22,6 @@ def imported(modules: str) -> set[str]:
 
 
 def test_a_supervisor_imports_neither_spark_nor_what_reads_records() -> None:
-    """It holds the lease, and nothing else."""
     assert imported("sluice_consumer.__main__") & HEAVY <= {"boto3", "botocore", "urllib3"}
 
 
@@ -37,6 +35,5 @@ def test_a_worker_that_plans_a_batch_imports_no_more_than_pysparks_own() -> None
 
 @pytest.mark.parametrize("module", ["sluice_consumer", "sluice_consumer.sinks", "sluice_consumer.testing"])
 def test_a_person_completes_the_public_names_alone(module: str) -> None:
-    """Not the modules behind them."""
     found = importlib.import_module(module)
     assert dir(found) == sorted(found.__all__)

@@ -12,7 +12,6 @@ from sluice_consumer import logs
 
 
 def test_a_line_is_one_json_object_with_its_traceback() -> None:
-    """A log of a cluster is read by machines."""
     try:
         int("seven")
     except ValueError:
@@ -24,7 +23,6 @@ def test_a_line_is_one_json_object_with_its_traceback() -> None:
 
 
 def test_lines_go_to_whoever_asks_and_for_that_time_to_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
-    """A notebook prints them; the process's own logging is left alone."""
     told: list[str] = []
     before = (logs.log.level, logs.log.propagate, list(logs.log.handlers))
     with logs.told_to(told.append):
@@ -38,7 +36,6 @@ def test_lines_go_to_whoever_asks_and_for_that_time_to_nobody_else(caplog: pytes
 
 @pytest.mark.parametrize(("told", "level"), [("debug", logging.DEBUG), ("WARNING", logging.WARNING), ("", logging.INFO), ("loud", logging.INFO)])
 def test_a_level_is_that_of_the_environment_if_it_names_one(told: str, level: int) -> None:
-    """Full traces are lines of DEBUG."""
     environment = {logs.LEVEL: told}
     assert logs.level(environment) == level
     assert logs.debugging(environment) == (level == logging.DEBUG)

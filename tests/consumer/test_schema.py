@@ -23,13 +23,11 @@ def test_the_text_the_type_and_what_tasks_deliver_are_one_schema(spark: SparkSes
 
 
 def test_the_package_is_imported_without_pyspark() -> None:
-    """Its text, too; only `SCHEMA` needs it."""
     text = "import sys, sluice_consumer; sluice_consumer.DDL; assert 'pyspark' not in sys.modules"
     asked = f"{text}; sluice_consumer.SCHEMA; assert 'pyspark' in sys.modules"
     subprocess.run([sys.executable, "-c", asked], check=True)
 
 
 def test_there_is_no_other_name() -> None:
-    """A mistyped one is an error of Python's own kind."""
     with pytest.raises(AttributeError, match="SCHEME"):
         _ = sluice_consumer.SCHEME

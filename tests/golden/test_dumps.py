@@ -11,7 +11,6 @@ from takeover.dumps import FORMAT, Dump, Tables
 
 
 def put(folder: Path, name: str, **content: object) -> Path:
-    """A file in a folder of dumps."""
     path = folder / name
     folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
@@ -19,7 +18,6 @@ def put(folder: Path, name: str, **content: object) -> Path:
 
 
 def test_every_file_of_the_format_is_found_whatever_its_name(tmp_path: Path) -> None:
-    """And no other; the folders may grow."""
     put(tmp_path, "a-situation-of-tomorrow.json", format=FORMAT)
     put(tmp_path, "attributes.json", format="something else")
     put(tmp_path, "list.json")
@@ -27,7 +25,6 @@ def test_every_file_of_the_format_is_found_whatever_its_name(tmp_path: Path) -> 
 
 
 def test_a_dump_that_two_folders_have_counts_once_unless_they_differ(tmp_path: Path) -> None:
-    """A folder of more may hold copies of the project's."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for folder in (ours, theirs):
         put(folder, "same.json", format=FORMAT)
@@ -36,7 +33,6 @@ def test_a_dump_that_two_folders_have_counts_once_unless_they_differ(tmp_path: P
 
 
 def test_the_project_has_dumps_of_its_own() -> None:
-    """Of each system whose place is taken over; otherwise only what was written by hand is."""
     found = [dump.name for dump in dumps.found([dumps.OURS])]
     assert len(found) >= 19
     assert {name[:4] for name in found} >= {"kcl1", "kcl2", "kcl3", "gokc", "kins", "nifi"}
@@ -57,7 +53,6 @@ def test_the_source_is_the_table_that_the_system_was_configured_with(tables: lis
 
 
 def test_tables_are_loaded_as_they_are_dumped_each_under_a_name_of_its_own(dynamodb_endpoint: str) -> None:
-    """Bytes included, and two tests with the same dump do not meet."""
     (dump,) = (d for d in dumps.found([dumps.OURS]) if d.name == "kcl3-pending")
     one, other = Tables(dump, dynamodb_endpoint), Tables(dump, dynamodb_endpoint)
     assert not one.contents().keys() & other.contents().keys()

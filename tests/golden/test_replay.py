@@ -19,19 +19,16 @@ from sluice_consumer.shards.aggregation import MAGIC
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """The stream of the handmade dumps."""
     with serve(Replay(handmade.dump("any", {}, []).streams)) as endpoint:
         yield endpoint
 
 
 @pytest.fixture
 def kinesis(endpoint: str) -> Any:
-    """Amazon's own client of it."""
     return boto3.client("kinesis", endpoint_url=endpoint, region_name="us-east-1")
 
 
 def iterator(kinesis: Any, shard: int, kind: str = "TRIM_HORIZON", **more: object) -> str:
-    """A shard iterator."""
     return str(kinesis.get_shard_iterator(StreamName=STREAM, ShardId=shard_id(shard), ShardIteratorType=kind, **more)["ShardIterator"])
 
 
@@ -54,13 +51,11 @@ def test_shards_are_listed_in_pages_with_the_recorded_time(endpoint: str) -> Non
     ],
 )
 def test_an_iterator_begins_where_its_kind_says(kinesis: Any, kind: str, more: dict[str, Any], first: int) -> None:
-    """And what follows is the rest of the shard."""
     reply = kinesis.get_records(ShardIterator=iterator(kinesis, 2, kind, **more))
     assert [record["SequenceNumber"] for record in reply["Records"]] == [sequence(2, n) for n in range(first, RECORDS)]
 
 
 def test_a_closed_shard_ends_with_its_children_and_an_open_one_does_not_end(kinesis: Any) -> None:
-    """The limit is kept, and the end comes with the last records."""
     page = kinesis.get_records(ShardIterator=iterator(kinesis, 3), Limit=RECORDS - 1)
     assert page["MillisBehindLatest"] > 0
     assert "ChildShards" not in page
@@ -72,7 +67,6 @@ def test_a_closed_shard_ends_with_its_children_and_an_open_one_does_not_end(kine
 
 
 def test_user_records_are_aggregated_again(kinesis: Any) -> None:
-    """As the producer had put them."""
     found = kinesis.get_records(ShardIterator=iterator(kinesis, 0))["Records"]
     assert [record["Data"].startswith(MAGIC) for record in found] == [n == AGGREGATE for n in range(RECORDS)]
 
@@ -90,7 +84,6 @@ def test_user_records_are_aggregated_again(kinesis: Any) -> None:
     ],
 )
 def test_what_the_service_refuses_is_refused(kinesis: Any, call: str, ask: dict[str, str], code: str) -> None:
-    """By the code a client decides by."""
     with pytest.raises(ClientError) as refused:
         getattr(kinesis, call)(**ask)
     assert refused.value.response["Error"]["Code"] == code
@@ -105,6 +98,5 @@ def test_what_the_service_refuses_is_refused(kinesis: Any, call: str, ask: dict[
     ids=["another stream's number", "a time to come"],
 )
 def test_a_place_that_is_not_in_the_stream_is_refused(kinesis: Any, more: dict[str, Any]) -> None:
-    """A reader that makes places up is found out."""
     with pytest.raises(ClientError, match="InvalidArgumentException"):
         iterator(kinesis, 2, **more)

@@ -22,7 +22,6 @@ CASES = [pytest.param(dump, id=dump.name) for dump in (*HANDMADE, *REAL) if not 
 @pytest.mark.spark
 @pytest.mark.parametrize("dump", CASES)
 def test_a_take_over_delivers_exactly_what_it_must(dump: Dump, dynamodb_endpoint: str, spark: SparkSession) -> None:
-    """Of every stream in the table, per shard and in order; and the table stays as it was."""
     tables = Tables(dump, dynamodb_endpoint)
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:
@@ -39,7 +38,6 @@ def test_a_take_over_delivers_exactly_what_it_must(dump: Dump, dynamodb_endpoint
 
 
 def check_order_and_ends(consumed: Consumed, stream: Recorded) -> None:
-    """Parents came before children, closed shards stand at their end, and nothing is said to be lost."""
     for shard in stream.shards:
         parents = [shard[key] for key in ("ParentShardId", "AdjacentParentShardId") if key in shard]
         before = [batch for parent in parents for batch in consumed.batches[parent]]

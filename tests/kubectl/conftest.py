@@ -19,13 +19,11 @@ from scene import Scene, resource
 
 @pytest.fixture
 def scene() -> Scene:
-    """An empty cluster."""
     return Scene()
 
 
 @pytest.fixture
 def orders(scene: Scene) -> Scene:
-    """A cluster with the consumer `orders`, which works, and its pods."""
     scene.put(resource("running"))
     scene.driver("orders")
     return scene
@@ -33,7 +31,6 @@ def orders(scene: Scene) -> Scene:
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Emulated AWS over HTTP, with credentials that it does not look at."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # boto3 keeps the credentials that it found first

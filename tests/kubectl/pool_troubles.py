@@ -34,12 +34,10 @@ def started(**wrong: Any) -> Scene:
 
 
 def member(name: str) -> dict[str, Any]:
-    """The spec of one."""
     return {**MEMBER, "stream": {**MEMBER["stream"], "name": name}, "pipeline": {"entrypoint": f"shop.{name}:process"}}
 
 
 def until(scene: Scene, kind: str, name: str, condition: str, reason: str) -> Scene:
-    """Time passes until a condition is True for that reason."""
     for _ in range(LONG):
         found = [(each["type"], each["status"], each["reason"]) for each in scene.get(kind, name)["status"]["conditions"]]
         if (condition, "True", reason) in found:

@@ -46,21 +46,17 @@ def _parsed(text: str) -> Json:
 
 @dataclass
 class Texts:
-    """Logs and metrics by pod."""
-
     logs: dict[str, list[str]] = field(default_factory=dict)
     scrapes: dict[str, str] = field(default_factory=dict)
     asked: list[LogRequest] = field(default_factory=list)
 
     def log(self, _namespace: str, pod: str, request: LogRequest) -> Iterator[str]:
-        """See PodTexts."""
         self.asked.append(request)
         if pod not in self.logs:
             raise Conflict(f'pods "{pod}" not found')
         yield from self.logs[pod][-request.tail if request.tail else 0 :]
 
     def metrics(self, _namespace: str, pod: str, port: int) -> str:
-        """See PodTexts."""
         if pod not in self.scrapes:
             raise Conflict(f'pods "{pod}:{port}" not found')
         return self.scrapes[pod]
@@ -68,16 +64,12 @@ class Texts:
 
 @dataclass(frozen=True)
 class Answer:
-    """Exit code, stdout and stderr."""
-
     exit_code: int
     said: str
     told: str
 
 
 class Scene:
-    """The cluster, and what a person reads of it."""
-
     def __init__(self, cluster: MemoryCluster | None = None, now: datetime = NOW, width: int = WIDTH) -> None:
         self.cluster, self.now, self.width = cluster or MemoryCluster(lambda: NOW), now, width
         self.texts = Texts()
@@ -95,13 +87,11 @@ class Scene:
         return self.get(*name)
 
     def get(self, namespace: str = "default", name: str = "orders") -> Json:
-        """A resource as it is."""
         found = self.cluster.get(CONSUMER_KIND, namespace, name)
         assert found is not None
         return found
 
     def pod(self, name: str, consumer: str, role: str, **status: Any) -> Json:
-        """A pod of a consumer on a node."""
         labels = {"sluice.dev/consumer": consumer, "sluice.dev/role": role}
         ports = [{"name": "metrics", "containerPort": 9404}] if role in {"driver", "pool"} else []
         spec = {"nodeName": "node-1", "containers": [{"name": "driver" if role == "pool" else role, "ports": ports}]}
@@ -120,7 +110,6 @@ class Scene:
         self.cluster.set_status(CONSUMER_KIND, "default", consumer, renamed)
 
     def event(self, reason: str, message: str, at: str, *, warning: bool = False, name: str = "orders") -> None:
-        """An event about a consumer, as the operator writes it."""
         about = {"kind": CONSUMER_KIND, "namespace": "default", "name": name, "uid": self.get(name=name)["metadata"]["uid"]}
         meta = {"namespace": "default", "name": f"{name}.{reason}.{at}"}
         told = {"reason": reason, "message": message, "type": "Warning" if warning else "Normal", "lastTimestamp": at, "count": 1}
@@ -141,8 +130,6 @@ class Scene:
 
 
 class Elsewhere:
-    """A cluster whose calls raise or do something first, by name."""
-
     def __init__(self, cluster: MemoryCluster, **calls: Any) -> None:
         self._cluster, self._calls = cluster, calls
 

@@ -107,7 +107,6 @@ def screen(command: str, trouble: str | None = None) -> str:
 
 
 def listed(scene: Scene, *, wide: bool) -> str:
-    """`kubectl get kc`: the API server's table of the CRD's columns."""
     shown = [("NAME", "string", ".metadata.name", 0), *(column for column in COLUMNS if wide or not column[3])]
     bodies = sorted(scene.cluster.all(CONSUMER_KIND), key=lambda body: str(body["metadata"]["name"]))
     rows = [[name.upper() for name, *_ in shown], *([_cell(body, path, kind, scene) for _, kind, path, _ in shown] for body in bodies)]
@@ -138,7 +137,6 @@ def picture(name: str, command: str) -> str:
 
 
 def written(page: str) -> str:
-    """The page with its screens as the program prints them now."""
     return BLOCK.sub(lambda found: f"{found[1]}$ {found[3]}\n{screen(found[3], found[2])}{found[4]}", page)
 
 

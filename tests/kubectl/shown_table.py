@@ -24,7 +24,6 @@ NAME = "49680415687272674334556884200736274963358048711337{:06}"
 
 
 def seconds_ago(seconds: float) -> int:
-    """In epoch milliseconds."""
     return MILLIS - round(seconds * 1000)
 
 
@@ -72,7 +71,6 @@ def _deploys(store: CheckpointStore, places: dict[str, KeptPosition]) -> None:
 
 
 def shown(command: str) -> str:
-    """What `sluice show --table … --region …` prints of it."""
     table = command.split()[command.split().index("--table") + 1]
     out = io.StringIO()
     Console(file=out, width=WIDTH, highlight=False).print(screen(table, document(shown_table()), NOW, WIDTH))

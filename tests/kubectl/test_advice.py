@@ -25,7 +25,6 @@ ADVICE = {**{reason: FAILURES.get(reason, OTHERS) for reason in sorted(OF_PROGRA
 
 @cache
 def ours() -> dict[str, click.Command]:
-    """The commands of `sluice` by their whole names; `kubectl sluice` has the same."""
     return {name: command for name, command in commands() if name.startswith("sluice ")}
 
 
@@ -43,18 +42,15 @@ def wrong(line: str) -> str:
 
 @pytest.mark.parametrize("reason", ADVICE)
 def test_an_advice_names_a_command_that_there_is(reason: str) -> None:
-    """For every reason of a condition and of a program's exit."""
     named = COMMAND.findall(ADVICE[reason].do)
     assert named or reason in NOTHING_TO_DO | IN_THE_MESSAGE
     assert [(line, why) for line in named if (why := wrong(line))] == []
 
 
 def test_where_there_is_nothing_to_do_nothing_is_advised() -> None:
-    """And nowhere else."""
     assert {reason for reason, advice in FAILURES.items() if advice == Advice(advice.does)} == NOTHING_TO_DO
 
 
 @pytest.mark.parametrize("line", ["kubectl sluice look NAME", "kubectl sluice logs NAME --rolle driver", "sluice dead-letters", "kubectl undo"])
 def test_a_command_that_there_is_not_is_found(line: str) -> None:
-    """A word of another name, an option of another name, a group alone."""
     assert wrong(line)

@@ -44,7 +44,6 @@ def test_no_prefix_of_flux_is_that_of_our_manager() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Caller]:
-    """A server that has nothing but the CRD."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
         install(caller.call)
@@ -52,7 +51,6 @@ def cluster() -> Iterator[Caller]:
 
 
 def in_git(name: str, **spec: Any) -> Json:
-    """A manifest."""
     return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": name}, "spec": {**SPEC, **spec}}
 
 
@@ -70,14 +68,12 @@ def reconcile(cluster: Caller, manifest: Json) -> Json:
 
 
 def run(cluster: Caller, *arguments: str) -> None:
-    """The program with a kubeconfig of that server."""
     answer = CliRunner().invoke(program, [*arguments, "--kubeconfig", str(cluster.server.kubeconfig(ADMIN))])
     assert answer.exit_code == 0, answer.output
 
 
 @pytest.mark.built
 def test_a_pause_and_a_drain_outlive_reconciles(cluster: Caller) -> None:
-    """Until resume, which outlives them too."""
     manifest = in_git("kept")
     reconcile(cluster, manifest)
     run(cluster, "pause", "kept")
@@ -105,7 +101,6 @@ def test_what_kubectl_itself_writes_is_undone(cluster: Caller) -> None:
 
 @pytest.mark.built
 def test_what_is_in_git_wins(cluster: Caller) -> None:
-    """`suspend: false` in a manifest ends a drain at the next reconcile."""
     manifest = in_git("gits", suspend=False)
     reconcile(cluster, manifest)
     run(cluster, "drain", "gits")

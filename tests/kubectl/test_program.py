@@ -32,18 +32,15 @@ KUBECTL = {"status", "shards", "lag", "events", "logs", "restart", "pause", "res
 
 
 def sluice(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What it says without these packages."""
     return subprocess.run([sys.executable, "-c", PROGRAM, missing, *arguments], capture_output=True, text=True, check=False)
 
 
 def commands(text: str) -> set[str]:
-    """Those that a help lists."""
     listed = text.partition("Commands:\n")[2].partition("\n\n")[0]
     return {line.split()[0] for line in listed.splitlines() if not line.startswith("   ")}
 
 
 def test_it_has_the_commands_of_three_programs() -> None:
-    """Those of a cluster, those for tables, and those that run a consumer."""
     assert commands(sluice("", "--help").stdout) == KUBECTL | TABLES | {"run", "dev", "rollback-sink"}
 
 
@@ -56,7 +53,6 @@ def test_it_has_the_commands_of_three_programs() -> None:
     ],
 )
 def test_what_is_not_installed_is_left_out_and_the_help_says_how_it_comes(missing: str, extra: str, there: set[str]) -> None:
-    """By the extra."""
     said = sluice(missing, "--help").stdout
     assert commands(said) == there
     assert f"with its extra {extra}" in " ".join(said.split())
@@ -66,7 +62,6 @@ def test_what_is_not_installed_is_left_out_and_the_help_says_how_it_comes(missin
     ("missing", "command", "extra"), [(CLUSTERS, "status", "kubectl"), (AWS, "show", "checkpoints"), (CONSUMERS, "run", "consumer")]
 )
 def test_a_command_that_is_not_installed_says_which_extra_it_needs(missing: str, command: str, extra: str) -> None:
-    """Instead of `No such command`."""
     answer = sluice(missing, command)
     assert (answer.returncode, answer.stdout) == (2, "")
     said = " ".join(answer.stderr.split())
@@ -75,7 +70,6 @@ def test_a_command_that_is_not_installed_says_which_extra_it_needs(missing: str,
 
 
 def test_without_an_extra_it_says_which_to_install() -> None:
-    """Instead of a stack."""
     answer = sluice("click", "diagnose")
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.startswith(
@@ -94,7 +88,6 @@ def test_a_look_at_a_cluster_loads_neither_aws_nor_spark() -> None:
     ("arguments", "code", "words"), [(["run"], 2, "Missing option '--config'"), (["run", "--config", "absent.json"], 65, "absent.json")]
 )
 def test_run_is_the_consumer(arguments: list[str], code: int, words: str) -> None:
-    """With its own refusals and exit codes."""
     answer = sluice("", *arguments)
     assert answer.returncode == code
     assert words in answer.stdout + answer.stderr
@@ -102,6 +95,5 @@ def test_run_is_the_consumer(arguments: list[str], code: int, words: str) -> Non
 
 @pytest.mark.parametrize(("name", "told"), [("statsu", "did you mean status?"), ("migrat", "did you mean migrate?"), ("orders", "No such command")])
 def test_a_name_that_is_almost_a_commands_is_told_that_command(name: str, told: str) -> None:
-    """Wrong usage, exit code 2."""
     answer = CliRunner().invoke(program, [name])
     assert (answer.exit_code, told in answer.output) == (2, True)

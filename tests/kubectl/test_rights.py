@@ -31,8 +31,6 @@ RIGHTS = {command: set(re.findall(r"`([^`]+)`", rights)) for command, rights in 
 
 @dataclass
 class Served:
-    """A cluster over HTTP, and the program before it."""
-
     fake: HttpFake
     kubeconfig: Path
 
@@ -41,7 +39,6 @@ class Served:
         return CliRunner().invoke(program, [*arguments, "--kubeconfig", str(self.kubeconfig)])
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """The program as a process, without a terminal."""
         command = [sys.executable, "-m", "sluice_kubectl", *arguments]
         found = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         return subprocess.run(command, capture_output=True, text=True, check=False, env=found, cwd=self.kubeconfig.parent, stdin=subprocess.DEVNULL)
@@ -55,14 +52,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """The fleet of the page's screens."""
     with serving(fleet().cluster, tmp_path) as found:
         yield found
 
 
 @contextmanager
 def serving(memory: MemoryCluster, folder: Path) -> Iterator[Served]:
-    """A cluster in memory over HTTP, and a kubeconfig for it in the folder."""
     fake = HttpFake(memory)
 
     class Handler(BaseHTTPRequestHandler):
@@ -99,7 +94,6 @@ def serving(memory: MemoryCluster, folder: Path) -> Iterator[Served]:
 
 
 def test_the_page_has_rights() -> None:
-    """Of each command."""
     assert {command.split()[0] for command in RIGHTS} == {
         *("status", "lag", "shards", "events", "logs", "restart", "pause", "resume", "drain", "retry", "force", "report", "dead-letters")
     }
@@ -107,7 +101,6 @@ def test_the_page_has_rights() -> None:
 
 @pytest.mark.parametrize("command", RIGHTS)
 def test_a_command_makes_the_calls_that_the_page_names(served: Served, command: str) -> None:
-    """No more, no less."""
     answer = served.typed(*command.split())
     assert answer.exit_code == 0, answer.output
     assert {f"{verb} {resource}" for verb, _group, resource in served.fake.rights} == RIGHTS[command]
@@ -118,7 +111,6 @@ OF_MEMBERS = {"report": {"get kinesisconsumerpools"}, "force": {"get kinesiscons
 
 @pytest.mark.parametrize("verb", ["status", "shards", "logs", "report", "force"])
 def test_a_command_for_a_member_of_a_pool_makes_the_calls_that_the_page_names(tmp_path: Path, verb: str) -> None:
-    """The pods of the pool are listed, too, a report has the pool itself, and force patches it."""
     of_others = next(rights for command, rights in RIGHTS.items() if command.startswith(f"{verb} "))
     with serving(pooled().cluster, tmp_path) as served:
         answer = served.typed(verb, "orders", *(["--yes"] if verb == "force" else []))
@@ -128,7 +120,6 @@ def test_a_command_for_a_member_of_a_pool_makes_the_calls_that_the_page_names(tm
 
 
 def test_a_restart_is_in_the_cluster(served: Served) -> None:
-    """Written through HTTP, on its condition."""
     assert served.run("restart", "orders").stdout.startswith("orders restarts: ")
     found = served.fake.memory.get("KinesisConsumer", "default", "orders")
     assert found is not None
@@ -136,5 +127,4 @@ def test_a_restart_is_in_the_cluster(served: Served) -> None:
 
 
 def test_status_by_http_is_the_screen(served: Served) -> None:
-    """The same sum as on the page."""
     assert served.run("status").stdout.splitlines()[0] == "5 consumers · 2 ready · 2 need attention · farthest behind: orders, 2m13s"

@@ -27,7 +27,6 @@ def test_a_screen_of_a_page_is_what_the_program_prints(page: str, command: str, 
 
 
 def test_the_page_shows_a_screen_of_each_command() -> None:
-    """Of those for a cluster."""
     commands = {name for source in SOURCES if source.extra == "kubectl" for name in source.names}
     pictures = {command for name, command in PICTURES.items() if f"(pictures/{name}.svg)" in PAGE}
     shown = {str(param.values[1]) for param in SHOWN if param.values[0] == "kubectl.md"}
@@ -35,7 +34,6 @@ def test_the_page_shows_a_screen_of_each_command() -> None:
 
 
 def test_every_trouble_is_shown() -> None:
-    """In some runbook."""
     assert {param.values[2] for param in SHOWN if param.values[2]} == set(TROUBLES)
 
 
@@ -47,13 +45,11 @@ def test_a_picture_of_the_page_is_what_the_program_prints(name: str) -> None:
 
 
 def test_no_other_picture_is_kept() -> None:
-    """One whose command is gone would show what no program prints."""
     assert {file.stem for file in (DOCS / "pictures").glob("*.svg")} == set(PICTURES)
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_loads_nothing_from_another_host(name: str) -> None:
-    """No font, no style, no link but the names of XML."""
     svg = ET.fromstring((DOCS / "pictures" / f"{name}.svg").read_text())  # noqa: S314 - a file of ours
     styles = "".join(each.text or "" for each in svg.iter("{http://www.w3.org/2000/svg}style"))
     assert "url(" not in styles

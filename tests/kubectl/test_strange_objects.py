@@ -32,31 +32,25 @@ EVENT = {"type": "Warning", "reason": "r", "message": "m", "count": 2, "lastTime
 
 
 class Holding:
-    """A cluster that holds these bodies as they are, and takes no write."""
-
     def __init__(self, bodies: list[Json]) -> None:
         self._bodies = bodies
 
     def list(self, kind: str, *_where: Any) -> list[Json]:
-        """All of a kind."""
         return [body for body in self._bodies if body["kind"] == kind]
 
     def get(self, kind: str, *_where: Any) -> Json | None:
-        """The first of a kind."""
         return next(iter(self.list(kind)), None)
 
     def patch(self, *_arguments: Any) -> None:
         """Nothing."""
 
     def create(self, body: Json) -> Json:
-        """Nothing; the body has a uid."""
         return body | {"metadata": body["metadata"] | {"uid": "made"}}
 
     delete = patch
 
 
 def bodies() -> list[Json]:
-    """A consumer with each field that is read, its pods and an event, and a consumer of another person."""
     scene = Scene()
     scene.put(resource("running"))
     scene.driver("orders")
@@ -74,7 +68,6 @@ def bodies() -> list[Json]:
 
 
 def places(value: Any, at: Path = ()) -> Iterator[Path]:
-    """Each place in an object, but its kind."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inside:
         if (*at, key) != ("kind",):
@@ -87,7 +80,6 @@ PLACES = [(number, place) for number, body in enumerate(WHOLE[:-1]) for place in
 
 
 def with_odd(number: int, place: Path, odd: Any) -> list[Json]:
-    """The bodies, one of them with something else at a place."""
     found = copy.deepcopy(WHOLE)
     inner: Any = found[number]
     for key in place[:-1]:
@@ -97,7 +89,6 @@ def with_odd(number: int, place: Path, odd: Any) -> list[Json]:
 
 
 def said(found: list[Json], *arguments: str) -> Answer:
-    """The program's answer: never an exception, which `run` would raise."""
     scene = Scene(width=200)
     scene.texts.logs = {"orders-driver-1": ["x"]}
     return scene.run(*arguments, cluster=Holding(found))
@@ -106,7 +97,6 @@ def said(found: list[Json], *arguments: str) -> Answer:
 @settings(max_examples=120)
 @given(st.sampled_from(PLACES), ODD)
 def test_an_object_of_any_form_hides_no_other_one(at: tuple[int, Path], odd: Any) -> None:
-    """Whatever stands at whatever place of a resource, a pod or an event."""
     found = with_odd(*at, odd)
     for command in READING:
         answer = said(found, *command)
@@ -117,7 +107,6 @@ def test_an_object_of_any_form_hides_no_other_one(at: tuple[int, Path], odd: Any
 @settings(max_examples=120)
 @given(st.sampled_from(PLACES), ODD, st.sampled_from(OF_ONE))
 def test_no_command_ends_in_an_exception(at: tuple[int, Path], odd: Any, command: tuple[str, ...]) -> None:
-    """It shows what can be read, or refuses with a next step."""
     answer = said(with_odd(*at, odd), *command)
     assert answer.exit_code in {0, 1, 65, 75}
     assert answer.said + answer.told
@@ -125,7 +114,6 @@ def test_no_command_ends_in_an_exception(at: tuple[int, Path], odd: Any, command
 
 @pytest.mark.parametrize("time", TIMES)
 def test_a_time_that_cannot_be_read_is_named_in_its_row(time: str) -> None:
-    """In the list, on the screen of the resource, and in the document."""
     found = with_odd(0, ("status", "restarts", "nextAt"), time)
     assert "unreadable: status.restarts.nextAt" in said(found, "status", "-A").said
     assert "unreadable: status.restarts.nextAt" in said(found, "status", "orders").said
@@ -136,13 +124,11 @@ def test_a_time_that_cannot_be_read_is_named_in_its_row(time: str) -> None:
 
 
 def test_an_event_without_a_readable_time_is_shown() -> None:
-    """First, as the oldest, with the field that cannot be read."""
     number = next(number for number, body in enumerate(WHOLE) if body["kind"] == "Event")
     for command in (("events", "orders"), ("status", "orders")):
         assert "unreadable: lastTimestamp" in said(with_odd(number, ("lastTimestamp",), TIMES[0]), *command).said
 
 
 def test_a_sound_object_has_nothing_unreadable() -> None:
-    """The mark means something."""
     for command in (("status", "-A"), ("status", "orders"), ("events", "orders")):
         assert "unreadable" not in said(WHOLE, *command).said

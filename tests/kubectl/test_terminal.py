@@ -32,7 +32,6 @@ WIDTHS = st.sampled_from((20, 80, 130, 150))
 
 
 def beset(said: str) -> Scene:
-    """A cluster in which strangers said this wherever they may."""
     scene = Scene()
     scene.put(resource("running"))
     scene.driver("orders")
@@ -46,12 +45,10 @@ def beset(said: str) -> Scene:
 
 
 def strange_spec(said: str) -> Json:
-    """Fields that a person's tools may have filled."""
     return {"stream": {"name": said, "region": said}, "checkpoints": {"table": said}, "onError": {"deadLetter": {"path": said}}}
 
 
 def strange_status(said: str) -> Json:
-    """A status as an older operator may have left it, with a driver's words in it."""
     kinds = ("Ready", "Stalled", "SpecValid", "DriverHealthy", "Migrated")
     at = {"lastTransitionTime": "2026-11-21T10:00:00Z", "observedGeneration": 1}
     ended = {"reason": said, "message": said, "code": 1, "at": "2026-11-21T10:00:00Z"}
@@ -67,12 +64,10 @@ def strange_status(said: str) -> Json:
 
 
 def unprintable(screen: str) -> set[str]:
-    """Characters that a terminal does not just show."""
     return {char for char in screen if char != "\n" and not char.isprintable()}
 
 
 def heads(screen: str) -> list[str]:
-    """Lines that begin as ours do."""
     found = (line.rstrip() for line in screen.splitlines())
     return [line for line in found if line in TITLES or re.match(rf"({'|'.join(LABELS)})  ", line)]
 
@@ -80,7 +75,6 @@ def heads(screen: str) -> list[str]:
 @settings(max_examples=60)
 @given(said=STRANGE, width=WIDTHS)
 def test_no_screen_has_a_control_character_or_a_forged_line(said: str, width: int) -> None:
-    """Whatever was said, at any width: each of our lines is there once, and tells what the program knows."""
     scene = beset(said)
     scene.width = width
     for command in COMMANDS:
@@ -116,7 +110,6 @@ def test_errors_and_questions_have_no_control_character(said: str) -> None:
 @settings(max_examples=30)
 @given(said=STRANGE)
 def test_metrics_of_a_driver_are_shown_or_refused_and_move_nothing(said: str) -> None:
-    """A label has any text; a scrape may be no scrape."""
     scene = beset("x")
     label = json.dumps(said)[1:-1].encode(errors="replace").decode()
     name = "sluice_shard_millis_behind_latest"
@@ -128,7 +121,6 @@ def test_metrics_of_a_driver_are_shown_or_refused_and_move_nothing(said: str) ->
 
 
 def test_a_document_keeps_what_was_said_escaped() -> None:
-    """For scripts: JSON has no bare control character, and is one document."""
     answer = beset(f"\x1b[2J\n{FORGED}").run("status", "orders", "-o", "json")
     assert unprintable(answer.said) == set()
     assert json.loads(answer.said)["driver"]["exitMessage"].endswith(FORGED)
@@ -141,7 +133,6 @@ def test_logs_stay_raw(orders: Scene) -> None:
 
 
 def test_an_answer_that_fails_to_come_is_one_printable_line_below_the_last_screen() -> None:
-    """With -w."""
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=False)
 

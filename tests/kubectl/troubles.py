@@ -57,13 +57,11 @@ def trouble(make: Callable[[], SimulatedCluster]) -> Callable[[], SimulatedClust
 
 
 def scene(name: str) -> Scene:
-    """That trouble's cluster, and the program over it at that moment."""
     world = TROUBLES[name]()
     return Scene(world.memory, world.now, COLUMNS)
 
 
 def until(world: SimulatedCluster, reason: str, condition: str = "Stalled", seconds: int = 900) -> SimulatedCluster:
-    """Time passes until a condition is True for that reason."""
     found = world.run(seconds, until=lambda: world.condition(condition).get("reason") == reason and world.condition(condition)["status"] == "True")
     assert found, (reason, world.status)
     return world
@@ -79,7 +77,6 @@ def beset(reason: str, spec: dict[str, Any], **habits: Any) -> SimulatedCluster:
 
 
 def ended(code: int, reason: str, message: str, spec: dict[str, object] = SPEC) -> SimulatedCluster:
-    """A driver worked, then ended with these last words."""
     world = started(dict(spec))
     world.habits.exits, world.habits.words = [code], {"reason": reason, "message": message}
     assert world.run(60, until=lambda: world.status["restarts"].get("reason") == reason), world.status
@@ -87,7 +84,6 @@ def ended(code: int, reason: str, message: str, spec: dict[str, object] = SPEC) 
 
 
 def said(call: Callable[[], object]) -> str:
-    """The words with which a call is refused."""
     try:
         call()
     except (Refused, LeaseHeld) as error:
@@ -115,7 +111,6 @@ def spec_invalid() -> SimulatedCluster:
 
 @trouble
 def start_ignored() -> SimulatedCluster:
-    """An edit of spec.start of a running consumer."""
     world = started()
     world.apply({**SPEC, "start": {"position": "LATEST"}})
     return until(world, "Edited", "StartIgnored")
@@ -237,13 +232,11 @@ def dynamodb_denied() -> SimulatedCluster:
 
 @trouble
 def table_gone() -> SimulatedCluster:
-    """Somebody deleted the checkpoint table."""
     return ended(65, "Refused", f"table sluice_default_orders {supervisor.GONE}")
 
 
 @trouble
 def table_restored() -> SimulatedCluster:
-    """Somebody restored it under its name."""
     row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, table_id="4f1c")
     return ended(65, "Refused", said(lambda: copies.check_copy("sluice_default_orders", row, "9a02")))
 
@@ -258,7 +251,6 @@ def other_owner() -> SimulatedCluster:
 
 @trouble
 def lease_held() -> SimulatedCluster:
-    """Another process beats the lease of the table."""
     beats = iter(range(40, 60))
     watcher = Watcher(clock=lambda: 0.0, sleep=lambda _seconds: None)
     words = said(lambda: watcher.wait_out(lambda: Heartbeat(7, next(beats), 20_000, released=False, holder="laptop-of-ann/4711")))
@@ -276,7 +268,6 @@ def fails() -> SimulatedCluster:
 
 @trouble
 def batch_overdue() -> SimulatedCluster:
-    """`process` hangs."""
     world = started(DEADLINE)
     world.habits.hangs = True
     return until(world, "BatchOverdue")
@@ -320,12 +311,10 @@ def migration_failed() -> SimulatedCluster:
 
 @trouble
 def source_active() -> SimulatedCluster:
-    """The old consumer still writes."""
     return beset("SourceActive", {**MIGRATING, "progressDeadlineSeconds": 60}, source="active")
 
 
 def warned(warning: str) -> SimulatedCluster:
-    """A driver works, and reports this."""
     world = started()
     world.habits.warnings = [warning]
     kind = warning.split(":", maxsplit=1)[0]
@@ -378,7 +367,6 @@ def data_lost() -> SimulatedCluster:
 
 @trouble
 def data_loss_suspected() -> SimulatedCluster:
-    """A shard expired before it was read to its end."""
     place = "shardId-000000000002"
     told = quoted(losses, "it expired before it was read to its end: unread after 4959…31, last read up to 2026-11-19T10:02:11Z")
     return warned(f"DataLossSuspected: {place}: {told}")

@@ -30,7 +30,6 @@ def test_go_counts_modules_then_packages_of_those_to_compile() -> None:
 
 
 def test_go_counts_packages_alone_where_their_number_is_not_known() -> None:
-    """`go install` of a published module."""
     progress = GoProgress()
     assert [progress.read(line) for line in ("errors", "github.com/versity/versitygw/s3api")] == ["1 package", "2 packages"]
 
@@ -46,19 +45,16 @@ def test_go_counts_packages_alone_where_their_number_is_not_known() -> None:
     ],
 )
 def test_docker_tells_its_step(line: str, shown: str) -> None:
-    """The classic builder's, and BuildKit's."""
     assert docker_step(line) == shown
 
 
 def test_each_line_is_told_as_it_comes() -> None:
-    """Those of both streams."""
     told: list[str] = []
     watch((sys.executable, "-c", "import sys; print('a', flush=True); print('b', file=sys.stderr)"), told.append, silent=60)
     assert told == ["a", "b"]
 
 
 def test_an_error_ends_with_the_last_lines() -> None:
-    """And with the exit code."""
     with pytest.raises(CommandFailedError, match=r"exit 3\nno such package"):
         watch((sys.executable, "-c", "print('no such package'); raise SystemExit(3)"), lambda _: None, silent=60)
 
@@ -80,13 +76,11 @@ def test_a_silent_program_is_ended_with_its_children() -> None:
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    """No traceback."""
     with pytest.raises(LabError, match=r"sluice-no-such-program is not installed"):
         watch(("sluice-no-such-program",), lambda _: None, silent=1)
 
 
 def test_a_log_shows_that_a_step_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line once it is long, one more for each progress, and none without news."""
     log = _ToldOf("1 of 3 packages", "2 of 3 packages")
     monkeypatch.setattr(steps, "console", Console(file=log, width=200))
     monkeypatch.setattr(steps, "QUIET_SECONDS", 0.001)
@@ -101,14 +95,11 @@ def test_a_log_shows_that_a_step_moves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _ToldOf(io.StringIO):
-    """A log that knows which texts were written to it, of those that are awaited."""
-
     def __init__(self, *awaited: str) -> None:
         super().__init__()
         self.told = {text: threading.Event() for text in awaited}
 
     def write(self, text: str, /) -> int:
-        """Also sets the events of what stands in the log by now."""
         written = super().write(text)
         for each, event in self.told.items():
             if each in self.getvalue():

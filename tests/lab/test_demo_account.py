@@ -11,12 +11,10 @@ A, B, CHILD = "shardId-000000000000", "shardId-000000000001", "shardId-000000000
 
 
 def record(n: int, shard: str = A, sub: int = 0) -> Record:
-    """A record whose sequence number is its number."""
     return Record(n, shard, RecordPosition(n, sub))
 
 
 def batches(*each: list[Record]) -> list[Delivered]:
-    """Deliveries, the first list as batch 1."""
     return [Delivered(found, number) for number, batch in enumerate(each, 1) for found in batch]
 
 
@@ -25,12 +23,10 @@ GOOD = AccountInput(PRODUCED, {A: RecordPosition(1, 0)}, batches([record(2), rec
 
 
 def delivered(*each: list[Record]) -> AccountInput:
-    """The input of a right account, with other deliveries."""
     return dataclasses.replace(GOOD, delivered=batches(*each))
 
 
 def test_a_right_account() -> None:
-    """Everything KCL had not processed came once, in order."""
     found = account.compare(GOOD)
     assert found.right
     assert found.total == ShardAccount(produced=5, processed=1, delivered=4)
@@ -38,14 +34,12 @@ def test_a_right_account() -> None:
 
 
 def test_a_record_that_never_came_is_missing() -> None:
-    """And is named by its number."""
     found = account.compare(delivered([record(2), record(11, B)], [record(3)]))
     assert (found.total.missing, found.missing_numbers, found.right) == (1, (12,), False)
     assert found.shards[B].missing == 1
 
 
 def test_a_record_that_came_twice_is_repeated() -> None:
-    """Each delivery beyond the first counts."""
     found = account.compare(delivered([record(2), record(11, B)], [record(3), record(3), record(12, B), record(12, B), record(12, B)]))
     assert (found.total.repeated, found.total.out_of_order, found.repeated_numbers, found.right) == (3, 0, (3, 12), False)
 
@@ -57,7 +51,6 @@ def test_what_kcl_had_processed_must_not_come_again() -> None:
 
 
 def test_a_delivery_of_something_never_put_is_unexpected() -> None:
-    """For example a number in another place than where it was put."""
     found = account.compare(delivered([record(2), record(11, B)], [record(3), record(12, B), dataclasses.replace(record(3), shard=B)]))
     assert (found.total.unexpected, found.right) == (1, False)
     alien = account.compare(delivered([Record(99, A, RecordPosition(0, 0)), record(2), record(11, B)], [record(3), record(12, B)]))
@@ -65,14 +58,12 @@ def test_a_delivery_of_something_never_put_is_unexpected() -> None:
 
 
 def test_a_later_record_before_an_earlier_one_is_out_of_order() -> None:
-    """Within a batch, and over batches."""
     for order in ([[record(3), record(2)], []], [[record(3)], [record(2)]]):
         found = account.compare(delivered(*order, [record(11, B), record(12, B)]))
         assert (found.shards[A].out_of_order, found.shards[B].out_of_order, found.right) == (1, 0, False)
 
 
 def test_user_records_of_an_aggregate_have_an_order() -> None:
-    """They share a sequence number; their index decides."""
     whole = [Record(n, A, RecordPosition(7, n)) for n in range(3)]
     right = account.compare(AccountInput(whole, {}, batches(whole), {}))
     wrong = account.compare(AccountInput(whole, {}, batches(list(reversed(whole))), {}))
@@ -80,7 +71,6 @@ def test_user_records_of_an_aggregate_have_an_order() -> None:
 
 
 def test_a_checkpoint_inside_an_aggregate_splits_it() -> None:
-    """What lies up to it was processed, the rest is to come."""
     whole = [Record(n, A, RecordPosition(7, n)) for n in range(8)]
     found = account.compare(AccountInput(whole, {A: RecordPosition(7, 4)}, batches(whole[5:]), {}))
     assert (found.right, found.total.processed, found.total.delivered) == (True, 5, 3)
@@ -103,7 +93,6 @@ def test_a_child_comes_in_a_later_batch_than_its_parents_last(order: list[list[R
 
 
 def test_an_account_of_nothing_is_no_success() -> None:
-    """An empty sink over an empty stream must not pass."""
     assert not account.compare(AccountInput([], {}, [], {})).right
 
 

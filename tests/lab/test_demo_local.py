@@ -10,5 +10,4 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_kcl_consumer_is_taken_over_on_a_laptop_and_nothing_is_lost_or_repeated() -> None:
-    """Migration, split, merge, SIGKILL and a clean stop; every record once, in order."""
     assert local.run()

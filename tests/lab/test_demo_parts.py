@@ -20,7 +20,6 @@ CHECKPOINTS = {shard_id(n): RecordPosition(10**55 + n, 4) for n in (3, 4, 5, 6)}
 
 
 def test_only_checkpoints_and_hash_keys_differ_from_what_kcl_wrote() -> None:
-    """Counters, owners, lineage and KCL's own rows stay as they were."""
     rows = kcl_table.dump()["rows"]
     changed = {
         name
@@ -40,7 +39,6 @@ def test_finished_shards_stay_finished() -> None:
 
 
 def test_a_stream_of_other_shards_is_refused() -> None:
-    """A table over other shards would not be what KCL wrote."""
     with pytest.raises(ValueError, match="the stream has"):
         kcl_table.rekeyed(kcl_table.dump()["rows"], {shard_id(0): SHARDS[shard_id(0)]}, {})
     with pytest.raises(ValueError, match="a checkpoint is needed"):
@@ -48,12 +46,10 @@ def test_a_stream_of_other_shards_is_refused() -> None:
 
 
 def test_shards_have_short_names() -> None:
-    """For tables that people read."""
     assert [short(shard_id(n)) for n in (0, 4, 10, 100)] == ["0", "4", "10", "100"]
 
 
 def commits(*times: float) -> list[Commit]:
-    """Batches 1, 2, … committed at these times."""
     return [Commit(at, batch, 1) for batch, at in enumerate(times, 1)]
 
 
@@ -69,12 +65,10 @@ def commits(*times: float) -> list[Commit]:
     ],
 )
 def test_the_longest_pause_around_an_event(times: tuple[float, ...], pause: float | None) -> None:
-    """An event from 2.5 to 5: the pauses that overlap it."""
     assert pauses.longest_pause(commits(*times), Event("split", "children read", 2.5, 5)) == pause
 
 
 def test_the_sampler_keeps_each_batch_once() -> None:
-    """And survives a table that is not there yet, or no longer."""
     replies: Iterator[tuple[int, int] | Exception | None] = iter([None, (1, 0), (1, 1), (1, 1), OSError(), (2, 3)])
 
     def read() -> tuple[int, int] | None:
@@ -91,7 +85,6 @@ def test_the_sampler_keeps_each_batch_once() -> None:
 
 
 def write(sink: Path, name: str, numbers: list[int]) -> dict[str, object]:
-    """One file of a batch, as a manifest names it."""
     file = sink / name
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"data": json.dumps({"n": n}).encode(), "shardId": "s", "sequenceNumber": str(n), "subSequenceNumber": 0} for n in numbers]
@@ -100,7 +93,6 @@ def write(sink: Path, name: str, numbers: list[int]) -> dict[str, object]:
 
 
 def commit(sink: Path, batch: str, *files: dict[str, object]) -> None:
-    """The manifest of a batch."""
     path = sink / "_sluice" / "b6b5" / f"{batch}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"format": "sluice-parquet/1", "files": files}))

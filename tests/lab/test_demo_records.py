@@ -34,7 +34,6 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def test_an_aggregate_decodes_to_its_user_records() -> None:
-    """Magic, protobuf and MD5 are where the format has them, and each record finds its key and hash key in the tables."""
     users = [NumberedRecord(n, 300 + n % 2) for n in (1, 2, 98, 99)]
     packed = records.aggregate(users)
     body, digest = packed[len(MAGIC) : -16], packed[-16:]
@@ -57,7 +56,6 @@ def test_a_body_longer_than_127_bytes_has_lengths_of_several_bytes() -> None:
 
 
 def test_numbers_run_on_without_a_gap() -> None:
-    """Two series share one row of numbers."""
     numbers = itertools.count(1)
     both = records.series(numbers, [5], 4) + records.series(numbers, [5], 3)
     assert [user.n for packed in both for user in packed.user_records] == list(range(1, next(numbers)))
@@ -78,7 +76,6 @@ def test_records_take_their_hash_keys_in_turn() -> None:
 
 
 def test_every_quarter_of_the_keys_has_four_in_use() -> None:
-    """A stream of four shards gets records in all of them, and each of their halves and eighths too."""
     quarter = HASH_KEYS // 4
     found = [records.hash_keys(i * quarter, (i + 1) * quarter - 1) for i in range(4)]
     assert [len(part) for part in found] == [4, 4, 4, 4]
@@ -86,7 +83,6 @@ def test_every_quarter_of_the_keys_has_four_in_use() -> None:
 
 
 def test_a_record_alone_is_put_as_it_is() -> None:
-    """Only aggregates are encoded; the hash key is the one asked for."""
     user = NumberedRecord(3, 12)
     assert KinesisRecord((user,)).entry() == {"PartitionKey": user.key, "ExplicitHashKey": "12", "Data": user.data}
     assert KinesisRecord((user, user)).entry()["PartitionKey"] == "a"

@@ -27,7 +27,6 @@ RESOURCE: dict[str, Any] = {
 
 
 def pod(name: str, phase: str = "Running", role: str = "executor", **metadata: Any) -> dict[str, Any]:
-    """A pod as the API shows it."""
     return {"metadata": {"name": name, "labels": {"sluice.dev/role": role}, **metadata}, "status": {"phase": phase}}
 
 
@@ -41,12 +40,10 @@ PODS = [
 
 
 def event(second: int, reason: str) -> dict[str, Any]:
-    """An event of that second."""
     return {"metadata": {}, "reason": reason, "message": "…", "lastTimestamp": f"2026-11-21T10:00:{second:02d}Z"}
 
 
 def test_a_running_consumer() -> None:
-    """Everything the live view shows comes from status, pods and events."""
     seen = observed.of_resource(RESOURCE, PODS, [event(5, "Scaling"), event(1, "Accepted")])
     assert (seen.phase, seen.migration, seen.driver) == ("Running", "Complete · 7 rows · 1 warning", "demo-driver-2 · epoch 3")
     assert seen.shards == "4 open · 5 ended · 9 held"
@@ -57,7 +54,6 @@ def test_a_running_consumer() -> None:
 
 
 def test_executors_of_a_standby_are_not_those_of_the_driver() -> None:
-    """A standby is named when it is ready."""
     pods = [*PODS, pod("demo-3-exec-1", ownerReferences=[{"uid": "u-3"}])]
     for state, named in (("Starting", ""), ("Ready", "demo-driver-3")):
         status = RESOURCE["status"] | {"standby": {"pod": "demo-driver-3", "uid": "u-3", "state": state}}
@@ -66,7 +62,6 @@ def test_executors_of_a_standby_are_not_those_of_the_driver() -> None:
 
 
 def test_ready_is_not_settled_while_the_operator_has_work_left() -> None:
-    """Reconciling counts only while it is True."""
     conditions = RESOURCE["status"]["conditions"]
     settled = RESOURCE | {"status": RESOURCE["status"] | {"conditions": conditions[:2]}}
     assert not observed.of_resource(RESOURCE, PODS, []).settled
@@ -75,19 +70,16 @@ def test_ready_is_not_settled_while_the_operator_has_work_left() -> None:
 
 
 def test_a_resource_that_nobody_has_looked_at_yet() -> None:
-    """No status is no error."""
     seen = observed.of_resource({"spec": {"replicas": 1}}, [], [])
     assert (seen.phase, seen.migrated, seen.settled, seen.executors) == ("Pending", False, False, "1 wanted · 0 running")
 
 
 def test_a_stalled_resource_says_why() -> None:
-    """So that nobody waits for what will not come."""
     stalled = {"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "the source has a row nobody knows"}]}}
     assert observed.of_resource(stalled, [], []).stalled == "the source has a row nobody knows"
 
 
 def test_a_consumer_without_kubernetes() -> None:
-    """Its table says where it stands."""
     shards = {"shardId-000000000000": {"at": "END"}, "shardId-000000000004": {"at": "AFTER", "sequence": "1"}}
     migration = {"state": "COMPLETE", "rows": 7}
     seen = observed.of_table({"released": False, "generation": 2, "committed": 9, "migration": migration, "shards": shards})
@@ -109,8 +101,6 @@ def test_a_log_gets_a_line_for_a_change_of_state_and_none_for_a_batch() -> None:
 
 
 def test_a_read_that_fails_leaves_the_last_snapshot() -> None:
-    """The API may be away for a moment."""
-
     def fail() -> ConsumerSnapshot:
         raise OSError
 

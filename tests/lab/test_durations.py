@@ -13,7 +13,6 @@ from sluice_lab.durations import TimedTest
 
 
 def test_a_run_of_pytest_is_read_back(tmp_path: Path) -> None:
-    """Its tests with their folder and file, skipped and failed ones too, whatever their parameters say."""
     file = tmp_path / "tests" / "a-b" / "test_it.py"
     file.parent.mkdir(parents=True)
     file.write_text(
@@ -41,7 +40,6 @@ def test_a_file_that_could_not_be_collected_counts_for_its_folder(tmp_path: Path
 
 
 def test_the_dearest_come_first() -> None:
-    """And no more of them than asked for."""
     tests = [TimedTest("tests", str(seconds), seconds) for seconds in (1.0, 3.0, 2.0)]
     assert [test.seconds for test in durations.dearest(tests, 2)] == [3.0, 2.0]
 
@@ -61,7 +59,6 @@ def test_a_log_has_the_whole_name_of_a_test(tmp_path: Path, monkeypatch: pytest.
 def test_a_stage_that_was_cut_off_is_named_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], left: str
 ) -> None:
-    """Its file says nothing, and its seconds are in no sum."""
     written(tmp_path, "tests.xml", '<testcase classname="tests.lab.test_quick" name="test_it" time="1.0"/>')
     (tmp_path / "durations" / "test" / "cluster.xml").write_text(left)
     monkeypatch.setenv("SLUICE_WORK", str(tmp_path))
@@ -72,7 +69,6 @@ def test_a_stage_that_was_cut_off_is_named_beside_the_others(
 
 
 def written(work: Path, name: str, case: str) -> None:
-    """A stage of `make test` with one test."""
     folder = work / "durations" / "test"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(f'<testsuites><testsuite name="pytest" time="61.0">{case}</testsuite></testsuites>')

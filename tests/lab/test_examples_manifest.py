@@ -17,7 +17,6 @@ ENDPOINTS = {"kinesisEndpoint": "http://127.0.0.1:1", "dynamodbEndpoint": "http:
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
 def test_only_the_endpoints_of_a_manifest_are_replaced(path: Path) -> None:
-    """The rest is what the driver gets in a cluster."""
     (written,) = manifest.documents(path)
     found = manifest.configuration(path, ENDPOINTS)
     assert found["stream"] == written["spec"]["stream"] | ENDPOINTS
@@ -26,7 +25,6 @@ def test_only_the_endpoints_of_a_manifest_are_replaced(path: Path) -> None:
 
 
 def test_the_list_of_examples_is_whole() -> None:
-    """A reader finds each by its row."""
     rows = (REPO / "examples" / "README.md").read_text()
     folders = [path.parent.name for path in sorted((REPO / "examples").glob("*/README.md"))]
     assert folders
@@ -42,7 +40,6 @@ def test_the_list_of_examples_is_whole() -> None:
     ],
 )
 def test_a_manifest_that_would_be_refused_is_refused_here(old: str, new: str, error: type[Exception], message: str, tmp_path: Path) -> None:
-    """With the field's name."""
     path = tmp_path / "consumer.yaml"
     path.write_text((REPO / "examples" / "own-process" / "consumer.yaml").read_text().replace(old, new))
     with pytest.raises(error, match=message):

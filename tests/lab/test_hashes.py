@@ -18,7 +18,6 @@ ENTRY = re.compile(r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64}
 
 
 def pinned(name: str) -> dict[str, str]:
-    """Versions by name; nothing else stands in the file."""
     text = (hashes.FOLDER / f"{name}.txt").read_text().removeprefix(hashes.HEAD)
     assert ENTRY.sub("", text).strip() == ""
     return {entry[1]: entry[2] for entry in ENTRY.finditer(text)}
@@ -45,7 +44,6 @@ def test_compiled_packages_are_there_for_both_processors(package: str) -> None:
 
 
 def test_the_images_install_nothing_else() -> None:
-    """Every installation is of hashes, or of our own code without dependencies."""
     commands = "\n".join(line for line in DOCKERFILE.splitlines() if not line.startswith("#"))
     installed = re.findall(r"pip (?:--python \S+ )?install (.*)", commands)
     assert len([line for line in installed if "--require-hashes" in line]) == 3
@@ -54,7 +52,6 @@ def test_the_images_install_nothing_else() -> None:
 
 
 def test_build_tools_are_pinned_as_well() -> None:
-    """In a file of their own."""
     assert {"pip", "hatchling"} <= set(pinned("build"))
 
 
@@ -64,13 +61,11 @@ def test_the_base_can_be_pinned_and_is_the_labs_by_default() -> None:
 
 
 def test_the_operators_image_has_no_pip() -> None:
-    """Its environment is made without, and the Debian package brings none."""
     stage = DOCKERFILE.split("AS operator-dependencies\n", 1)[1].split("\n\n", 1)[0]
     assert "-m venv --without-pip /opt/venv" in stage
 
 
 def jars(line: str) -> dict[str, str]:
-    """Versions by group:artifact of the jars that are added to a line's PySpark; nothing else stands in the file."""
     text = (hashes.FOLDER / f"jars-{line}.txt").read_text()
     assert not JAR.sub("", text.removeprefix(hashes.HEAD)).strip()
     return {f"{found[1].replace('/', '.')}:{found[2]}": found[3] for found in JAR.finditer(text)}
@@ -106,7 +101,6 @@ def test_no_jar_is_for_one_processor(line: str) -> None:
 
 
 def test_the_dockerfile_refuses_a_jar_that_is_not_listed() -> None:
-    """By checksum, and a jar more or less than listed."""
     stage = DOCKERFILE.split("AS jars\n", 1)[1].split("\n\n", 1)[0]
     assert "sha256sum --check --strict --quiet ../jars.txt" in stage
     assert "diff - ../found.txt" in stage

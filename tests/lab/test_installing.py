@@ -20,7 +20,6 @@ def test_the_last_of_two_clusters_stops_the_docker_daemon(tmp_path: Path) -> Non
 
 
 def test_a_docker_daemon_that_was_there_before_stays(tmp_path: Path) -> None:
-    """Also if nothing was made at all."""
     note = Note(tmp_path, "sluice-1")
     assert not note.drop()
     note.add(release="sluice-1")
@@ -28,18 +27,14 @@ def test_a_docker_daemon_that_was_there_before_stays(tmp_path: Path) -> None:
 
 
 class FakeCluster:
-    """A cluster with an operator, a consumer and a pool, which have finalizers."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, ...]] = []
 
     def helm(self, *arguments: str) -> str:
-        """Keeps the call."""
         self.calls.append(arguments)
         return ""
 
     def kubectl(self, *arguments: str) -> str:
-        """Keeps the call; each kind has one object."""
         self.calls.append(arguments)
         return f"{arguments[-2]}/one" if "get" in arguments else ""
 

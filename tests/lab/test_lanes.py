@@ -43,7 +43,6 @@ def test_it():
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without jars, and on which nothing has passed yet."""
     monkeypatch.setenv("SLUICE_PARTS", str(tmp_path / "parts"))
     monkeypatch.delenv(parts.BUILDS, raising=False)
     monkeypatch.setattr(spark_lines, "submitted", lambda line, _settings=None: line)
@@ -78,7 +77,6 @@ def test_a_mark_that_chooses_files_is_named_in_files_of_tests_only(mark: str) ->
 
 
 def test_a_lane_is_asked_for_until_it_has_passed_with_the_same_files_on_the_same_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On this machine; a file more asks for it again."""
     monkeypatch.setattr(spark_lines, "tree", lambda: "0")
     first = ASKED_FOR()
     assert [lane.name for lane in first] == ["chart", "spark-4.1-matrix", "spark-4.1-jars", "spark-4.2"]
@@ -103,7 +101,6 @@ def test_what_a_change_asked_for_is_noted_when_all_its_lanes_have_passed(target:
 
 @pytest.mark.parametrize("failing", [None, 2])
 def test_a_failed_lane_fails_the_target_and_stops_none(target: Callable[..., int], capfd: pytest.CaptureFixture[str], failing: int | None) -> None:
-    """Its failure is printed when it comes, wherever the lane prints."""
     code = target(*(FAILS if number == failing else PASSES for number in range(3)))
     said = capfd.readouterr().out
     assert code == (failing is not None)
@@ -115,7 +112,6 @@ def test_a_failed_lane_fails_the_target_and_stops_none(target: Callable[..., int
 def test_a_test_that_passes_alone_is_named_as_flaky_in_ci(
     target: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ci: str, code: int, word: str
 ) -> None:
-    """In the last line, and in what .ci/run repeats."""
     monkeypatch.setenv("CI", ci)
     assert target(FAILS_ONCE, PASSES, PASSES) == code
     last = capfd.readouterr().out.splitlines()[-1]

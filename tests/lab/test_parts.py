@@ -37,7 +37,6 @@ def test_the_two_that_were_used_last_stay() -> None:
 
 
 def test_what_was_left_over_counts_for_nothing() -> None:
-    """A part half built or half removed."""
     home = tool(1).parent
     for name in ("new", "old"):
         (home / name / "half").mkdir(parents=True)
@@ -47,7 +46,6 @@ def test_what_was_left_over_counts_for_nothing() -> None:
 
 
 def test_a_part_that_is_there_waits_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of another checkout, say, which takes minutes."""
     there = tool(1)
     monkeypatch.setattr(places, "lock", None)
     assert tool(1) == there

@@ -20,7 +20,6 @@ CASES = {
 
 @pytest.mark.parametrize(("changed", "test"), CASES.items())
 def test_a_changed_file_asks_for_the_tests_of_its_room(tmp_path: Path, changed: str, test: str) -> None:
-    """The folder of the room, or the file of a module that has no room."""
     there = tmp_path / test
     if test.endswith(".py"):
         there.parent.mkdir(parents=True)
@@ -31,10 +30,8 @@ def test_a_changed_file_asks_for_the_tests_of_its_room(tmp_path: Path, changed: 
 
 
 def test_a_file_without_tests_of_its_own_asks_only_for_those_of_the_whole(tmp_path: Path) -> None:
-    """Headings, links and the layout are always looked at."""
     assert quick.tests_of(["README.md", "tests/gone/test_gone.py"], tmp_path) == list(quick.ALWAYS)
 
 
 def test_the_tests_of_the_chart_are_where_a_changed_chart_looks_for_them() -> None:
-    """In this repository, too."""
     assert "tests/operator/helm" in quick.tests_of(["charts/sluice/values.yaml"], places.REPO)

@@ -14,7 +14,6 @@ from sluice_lab.machine import spark_classes
 
 
 def test_a_jvm_is_started_from_the_archive_once_it_is_there(tmp_path: Path) -> None:
-    """Nothing is built for a test that asks for its options."""
     assert spark_classes.options(tmp_path) == spark_classes.TESTED
     archive = spark_classes.place(tmp_path)
     archive.parent.mkdir()
@@ -23,7 +22,6 @@ def test_a_jvm_is_started_from_the_archive_once_it_is_there(tmp_path: Path) -> N
 
 
 def test_another_spark_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one in a home of the user's."""
     found = {spark_classes.place(tmp_path)}
     monkeypatch.setattr("pyspark.__version__", "5.0.0")
     found.add(spark_classes.place(tmp_path))

@@ -23,7 +23,6 @@ def test_the_default_line_is_that_of_the_constraints_and_has_a_file_too() -> Non
 
 @pytest.mark.parametrize("line", [spark_lines.default(), *spark_lines.others()])
 def test_a_line_pins_only_what_may_differ(line: str) -> None:
-    """The line's PySpark, and nothing that constraints/all.txt does not know."""
     own = spark_lines.pins_of(spark_lines.FOLDER / f"spark-{line}.txt")
     assert spark_lines.line_of(own["pyspark"]) == line
     assert own.keys() <= spark_lines.pins_of(places.REPO / "constraints/all.txt").keys()
@@ -36,12 +35,10 @@ def test_all_lines_are_three() -> None:
 
 
 def test_the_line_of_this_commit_is_one_of_them() -> None:
-    """By git, which names the tree."""
     assert spark_lines.chosen(spark_lines.tree()) in spark_lines.others()
 
 
 def test_an_unknown_line_is_refused_with_those_there_are() -> None:
-    """Before anything is made."""
     with pytest.raises(LabError, match=r"no line 3\.5 .*4\.1, 4\.2, 4\.3"):
         spark_lines.python("3.5")
 

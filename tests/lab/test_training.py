@@ -21,7 +21,6 @@ TRAINING = places.REPO / "consumer" / "image" / "training"
 
 @pytest.fixture
 def train(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script, as a module."""
     monkeypatch.syspath_prepend(str(TRAINING))
     spec = importlib.util.spec_from_file_location("train", TRAINING / "train.py")
     assert spec is not None

@@ -25,5 +25,4 @@ def test_every_test_is_in_one_group() -> None:
     ],
 )
 def test_the_innermost_group_has_a_file(path: str, group: str) -> None:
-    """Groups are looked at in their order."""
     assert typecheck.grouped([path])[group] == [path]

@@ -69,11 +69,9 @@ class Caller:
             raise AssertionError(f"{method} {path}: {error.code} {words}") from None
 
     def create(self, body: Json, *, dry: bool = False) -> Json:
-        """The object as stored; with `dry` it is only admitted."""
         return self.call("POST", f"{where(body)}{'?dryRun=All' if dry else ''}", body)
 
     def patch(self, body: Json, changes: Json) -> Json:
-        """As the operator and drivers do: a merge patch."""
         return self.call("PATCH", f"{where(body)}/{body['metadata']['name']}", changes, "application/merge-patch+json")
 
     def delete(self, body: Json) -> None:
@@ -82,24 +80,20 @@ class Caller:
 
 
 def where(body: Json) -> str:
-    """The collection's path."""
     group = "api/v1" if body["apiVersion"] == "v1" else f"apis/{body['apiVersion']}"
     return f"{group}/namespaces/{body['metadata']['namespace']}/{PLURALS[body['kind']]}"
 
 
 def driver(name: str = "orders") -> Json:
-    """A driver's pod as the operator makes it."""
     resource = Resource(namespace=HERE, name=name, uid="u", version="7", generation=3)
     return driver_pod(resource, WANTED, DriverStatus(attempt=1, pod=f"{name}-driver-1"), SETTINGS)
 
 
 def job() -> Json:
-    """A migration Job as the operator makes it."""
     return migration_job(RESOURCE, WANTED, MigrationStatus(job="orders-migrate-1", hash="h", spec_hash="s", tries=1), SETTINGS)
 
 
 def executor(of_driver: Json, name: str = "orders-1-exec-1") -> Json:
-    """An executor on the operator's template; Spark adds the name, the image and the owner."""
     body = executor_template(RESOURCE, WANTED, SETTINGS)
     meta = of_driver["metadata"]
     ref = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"], "controller": True}
@@ -110,8 +104,6 @@ def executor(of_driver: Json, name: str = "orders-1-exec-1") -> Json:
 
 @dataclass(frozen=True)
 class Scene:
-    """A server with the policy, two drivers, and an executor of the first; pods and callers that are none of Sluice's."""
-
     admin: Caller
     operator: Caller
     mine: Json
@@ -121,5 +113,4 @@ class Scene:
 
     @property
     def driver(self) -> Caller:
-        """The first driver, with its pod's token."""
         return Caller(self.admin.server, CONSUMER, self.mine["metadata"]["uid"])

@@ -37,27 +37,22 @@ class Case:
 
 
 def leads(a: str, b: str) -> Labels:
-    """Which of the two replicas leads."""
     return {f"sluice_leader{{{POD_A}}}": a, f"sluice_leader{{{POD_B}}}": b}
 
 
 def up(*pods: str) -> Labels:
-    """Replicas that are scraped."""
     return {f'sluice_build_info{{{pod},version="1"}}': "1x30" for pod in pods}
 
 
 def restarts(values: str, cause: str = "OOMKilled") -> Labels:
-    """Ends of drivers."""
     return {f'sluice_restarts_total{{{POD_A},cause="{cause}"}}': values}
 
 
 def out_of_memory(values: str) -> Labels:
-    """Executors of one consumer, counted by the replica that leads and by the other one."""
     return {f'sluice_executors_out_of_memory_total{{{ORDERS},pod="{pod}"}}': values for pod in "ab"}
 
 
 def stands_still(behind: str, batches: str) -> Labels:
-    """One shard, and batches."""
     return {
         f'sluice_shard_millis_behind_latest{{{DRIVER},shard="0"}}': behind,
         f'sluice_batches_total{{{DRIVER},kind="new"}}': batches,
@@ -65,7 +60,6 @@ def stands_still(behind: str, batches: str) -> Labels:
 
 
 def throttled(refused: str, cause: str = "ProvisionedThroughputExceededException") -> Labels:
-    """Sixty calls a minute, of two operations, and those that had to be made again."""
     return {
         f'sluice_calls_total{{{DRIVER},process="tasks",service="dynamodb",operation="UpdateItem"}}': "0+40x60",
         f'sluice_calls_total{{{DRIVER},process="driver",service="dynamodb",operation="Query"}}': "0+20x60",
@@ -74,12 +68,10 @@ def throttled(refused: str, cause: str = "ProvisionedThroughputExceededException
 
 
 def limited(limited: str, lag: str) -> Labels:
-    """A consumer with `spec.autoscale`."""
     return {f'sluice_consumer_scaling_limited{{{ORDERS},pod="a"}}': limited, f'sluice_consumer_lag_seconds{{{ORDERS},pod="a"}}': lag}
 
 
 def led_by_another() -> Labels:
-    """The same, and another replica leads after half an hour."""
     first, second = f'{ORDERS},pod="a"', f'{ORDERS},pod="b"'
     limits = {f"sluice_consumer_scaling_limited{{{first}}}": "1x30 stale", f"sluice_consumer_scaling_limited{{{second}}}": "_x30 1x60"}
     return limits | {f"sluice_consumer_lag_seconds{{{first}}}": "60+30x30 stale", f"sluice_consumer_lag_seconds{{{second}}}": "_x30 990+30x60"}

@@ -22,7 +22,6 @@ KUBERNETES = "--kube-version=1.34.0"
 
 @functools.cache
 def helm() -> str:
-    """The program: on PATH, or built once."""
     return tools.helm()
 
 
@@ -48,11 +47,9 @@ def notes(folder: Path, **values: Any) -> str:
 
 
 def of(kind: str, objects: list[Json]) -> list[Json]:
-    """Those of a kind."""
     return [body for body in objects if body["kind"] == kind]
 
 
 def one(kind: str, objects: list[Json]) -> Json:
-    """The only one of its kind."""
     (found,) = of(kind, objects)
     return found

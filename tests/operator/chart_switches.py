@@ -129,7 +129,6 @@ SINCE = {"policy": "1.30"}  # ValidatingAdmissionPolicy
 
 
 def leaves(values: Json, path: str = "") -> Iterator[str]:
-    """The paths of all values that are no objects."""
     for key, value in values.items():
         here = f"{path}.{key}" if path else key
         if isinstance(value, dict) and value:

@@ -12,20 +12,15 @@ READS = {"get", "list", "check"}
 
 
 class Counted(SimulatedCluster):
-    """Counts the operator's calls, those that were carried out."""
-
     @property
     def written(self) -> list[str]:
-        """Writes onto the resource, by verb."""
         return [verb for verb, kind in self.faults.done if kind == CONSUMER_KIND and verb not in READS]
 
     @property
     def listed(self) -> list[str]:
-        """Kinds of the lists."""
         return [kind for verb, kind in self.faults.done if verb == "list"]
 
     def costs(self, until: Callable[[], bool]) -> int:
-        """Writes onto the resource until it is so."""
         before = len(self.written)
         assert self.run(120, until=until), self.status
         return len(self.written) - before

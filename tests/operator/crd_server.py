@@ -20,7 +20,6 @@ POOLS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumerpools"
 
 
 def document(kind: str = "kinesisconsumers") -> Json:
-    """A CRD as users apply it."""
     found: Json = yaml.safe_load((places.REPO / "crds" / f"{kind}.sluice.dev.yaml").read_text())
     return found
 

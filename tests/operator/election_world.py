@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 
 class Process:
-    """One operator process, with a clock of its own."""
-
     def __init__(self, town: Town, number: int, make: type[Candidate], terms: ElectionTimings) -> None:
         rate, offset = 0.9 + town.dice.random() / 5, town.dice.random() * 1e6
         post = LeaseRef(*WHERE[1:], identity=f"operator-{number}")
@@ -36,7 +34,6 @@ class Process:
         self.town, self.due, self.busy, self.alive = town, town.now + town.dice.random() * 2, False, True
 
     def turn(self) -> None:
-        """A turn of the candidate; whoever is deposed is gone."""
         self.busy = True
         try:
             self.due = self.town.now + self.candidate.turn()
@@ -46,21 +43,16 @@ class Process:
 
 
 class Wire:
-    """A process's way to the API server."""
-
     def __init__(self, town: Town, process: Process) -> None:
         self._town, self._process = town, process
 
     def get(self, *name: str) -> Json | None:
-        """See Cluster."""
         return self._send(lambda: self._town.memory.get(*name))
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         return self._send(lambda: self._town.memory.create(body))
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         return self._send(lambda: self._town.memory.patch(kind, namespace, name, changes))
 
     def _send(self, call: Callable[[], T]) -> T:
@@ -86,31 +78,25 @@ class Town:
         self.processes: list[Process] = []
 
     def ship(self) -> None:
-        """The chart's empty Lease."""
         kind, namespace, name = WHERE
         self.memory.create({"kind": kind, "metadata": {"namespace": namespace, "name": name}})
 
     def lease(self) -> Json:
-        """The Lease's spec."""
         return (self.memory.get(*WHERE) or {}).get("spec") or {}
 
     def unship(self) -> None:
-        """Somebody deletes the Lease."""
         if there := self.memory.get(*WHERE):
             self.memory.delete(*WHERE, there["metadata"]["uid"])
 
     def join(self) -> Process:
-        """One more process."""
         process = Process(self, next(self.numbers), self.make, self.terms)
         self.processes.append(process)
         return process
 
     def leaders(self) -> list[Process]:
-        """Who may act now."""
         return [process for process in self.processes if process.alive and process.candidate.leads()]
 
     def wait(self, seconds: float) -> None:
-        """Time passes for all; whoever is due and waits for nothing takes a turn."""
         end = self.now + seconds
         while True:
             self.check()
@@ -122,7 +108,6 @@ class Town:
             self.now = min(self.now + STEP, end)
 
     def check(self) -> None:
-        """The invariant."""
         leaders = [process.candidate._ref.identity for process in self.leaders()]
         assert len(leaders) <= 1, f"{leaders} lead at {self.now:.1f} s"
         self.led += bool(leaders)
@@ -134,7 +119,6 @@ class Town:
         return self.dice.choice([0, 0, 0, 0.5, 1, 4, 12, 40])
 
     def lost(self) -> bool:
-        """Whether something gets lost now."""
         return self.rough and self.dice.random() < 0.1
 
 

@@ -31,8 +31,6 @@ ARGUMENTS = {
 
 
 class Admin:
-    """Calls of an API server, as its administrator."""
-
     def __init__(self, server: LocalApiServer) -> None:
         self._server, self._trust = server, ssl.create_default_context(cafile=str(server.authority))
 
@@ -77,11 +75,9 @@ class Kubelet:
             process.wait()
 
     def names(self) -> list[str]:
-        """Pods that run, by the time of their start."""
         return [name for name, process in list(self._running.items()) if process.poll() is None]
 
     def crash(self, name: str) -> None:
-        """The kernel kills it."""
         self._running[name].kill()
 
     def _run(self) -> None:

@@ -29,31 +29,22 @@ ANSWERS: dict[type[Exception], tuple[int, str]] = {
 
 
 class Stored(Cluster, Protocol):
-    """An API server in memory, or a way to one."""
-
-    def all(self, kind: str) -> Iterator[Json]:
-        """Every object of the kind, in all namespaces."""
-        ...
+    def all(self, kind: str) -> Iterator[Json]: ...
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What urllib3 gives back."""
-
     status: int
     body: Json
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
         return json.dumps(self.body).encode()
 
 
 @dataclass(frozen=True)
 class Target:
-    """A path, taken apart as RBAC sees it."""
-
     group: str
     kind: str
     plural: str
@@ -62,7 +53,6 @@ class Target:
     part: str
 
     def right(self, method: str) -> Right:
-        """What the caller has to be allowed."""
         verb = VERBS.get(method) or ("get" if self.name or self.kind == "Namespace" else "list")
         plural = self.plural or "namespaces"
         return verb, self.group, f"{plural}/{self.part}" if self.part else plural
@@ -93,7 +83,6 @@ class HttpFake:
         """Nobody has to log in."""
 
     def call_api(self, method: str, url: str, headers: Json, body: Json | None = None, _request_timeout: object = None) -> Reply:
-        """One request."""
         at = target(urlsplit(url).path)
         self.rights.add(at.right(method))
         self.requests.append((method, url))

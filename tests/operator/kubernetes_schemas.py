@@ -38,7 +38,6 @@ def mistakes(body: Json, version: str) -> str:
 
 @functools.cache
 def monitoring() -> dict[str, Json]:
-    """The schemas of the Prometheus operator's kinds."""
     found: list[Any] = prometheus.operator_crds()
     return {crd["spec"]["names"]["kind"]: closed(crd["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]) for crd in found}
 

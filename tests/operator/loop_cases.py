@@ -24,19 +24,16 @@ from sluice_operator.telemetry.metrics import OperatorMetrics
 
 
 def context() -> ReconcileContext:
-    """An in-memory fake with one resource in it."""
     memory = MemoryCluster(lambda: BEGIN)
     memory.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
     return ReconcileContext(memory, Cache(), Settings())
 
 
 def sink(context: ReconcileContext, loops: Loops) -> EventSink:
-    """Where the watch's events go."""
     return EventSink(context.cache, loops, Freshness(), OperatorMetrics())
 
 
 async def tell(context: ReconcileContext, loops: Loops, kind: str = "ADDED") -> None:
-    """An event of the watch."""
     body = context.cluster.get(CONSUMER_KIND, *KEY) or {
         "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
     }
@@ -44,7 +41,6 @@ async def tell(context: ReconcileContext, loops: Loops, kind: str = "ADDED") -> 
 
 
 async def until(done: Any) -> None:
-    """Other tasks run until it is so."""
     for _ in range(400):
         if done():
             return
@@ -65,6 +61,5 @@ def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float, 
 
 
 async def a_while() -> None:
-    """Long enough for every pass that is due."""
     for _ in range(20):
         await asyncio.sleep(0.002)

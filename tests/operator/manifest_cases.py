@@ -38,17 +38,14 @@ TEMPLATE: Json = {
 
 
 def wanted(**change: Any) -> DesiredSpec:
-    """A spec with changes."""
     raw = {**SPEC, **change}
     return DesiredSpec(parse(raw), raw)
 
 
 def driver_pod(**change: Any) -> Json:
-    """The pod of attempt 3."""
     return manifests.driver_pod(RESOURCE, wanted(**change), DRIVER, SETTINGS)
 
 
 def config(pod: Json) -> Json:
-    """What the driver reads."""
     loaded: Json = json.loads(pod["metadata"]["annotations"]["sluice.dev/config"])
     return loaded

@@ -16,13 +16,10 @@ Json = dict[str, Any]
 
 
 class Metered(SimulatedCluster):
-    """The simulated cluster with an operator that counts, and leads or not."""
-
     metrics = OperatorMetrics()
     leads = True
 
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
-        """A new process counts from zero."""
         self.metrics = OperatorMetrics()
         pools = context.pools.snapshots
         sources = Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0}, pools, lambda: self.now)
@@ -31,7 +28,6 @@ class Metered(SimulatedCluster):
         return replace(context, cluster=metered, on_status_written=self.metrics.on_status_written)
 
     def value(self, metric: str, /, **labels: str) -> float | None:
-        """One sample, as exported."""
         return self.metrics.registry.get_sample_value(metric, labels)
 
     def told(self, **figures: Any) -> Json:

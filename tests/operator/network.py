@@ -21,8 +21,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Port:
-    """Where a connection goes."""
-
     number: int
     protocol: str = "TCP"
 

@@ -14,7 +14,6 @@ Json = dict[str, Any]
 
 
 def deep(levels: int) -> Json:
-    """Objects in objects."""
     found: Json = {}
     for _ in range(levels):
         found = {"a": found}
@@ -57,14 +56,12 @@ WORDS = [
 
 
 def anything(words: list[str] = WORDS) -> st.SearchStrategy[Any]:
-    """JSON of any form, in which names that somebody reads are frequent."""
     leaves = st.one_of(st.sampled_from(ODD), st.text(max_size=8), st.integers(), st.floats(), st.booleans(), st.none())
     names = st.one_of(st.sampled_from(words), st.text(max_size=4))
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=6), max_leaves=20)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value in it."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
@@ -72,7 +69,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
-    """A copy with another value at that path."""
     if not path:
         return other
     key, rest = path[0], path[1:]
@@ -82,7 +78,6 @@ def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
 
 
 def specs() -> st.SearchStrategy[Json]:
-    """Specs as the schema of the CRD lets them through, and free where it does."""
     schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return _drawn(schema, "spec").map(lambda drawn: {**SPEC, **drawn})
 

@@ -37,14 +37,11 @@ class Bells:
     due: dict[ResourceKey, datetime] = field(default_factory=dict)
 
     def wake(self, key: ResourceKey, *, matters: bool = True) -> None:
-        """As `Loops.wake`."""
         if matters:
             self.rung.add(key)
 
 
 class Scene:
-    """One operator, its API server, and what runs in the pods."""
-
     def __init__(self, connect: Callable[[MemoryCluster], Cluster] = lambda memory: memory, space: str = SPACE) -> None:
         """`connect`: how the operator speaks to the API server. `space`: the namespace of all."""
         self.space = space
@@ -60,31 +57,25 @@ class Scene:
         self.running: dict[str, PoolDriver | OwnDriver] = {}
 
     def make(self, kind: str, name: str, spec: Json) -> None:
-        """A person makes a resource."""
         self.memory.create({"kind": kind, "metadata": {"namespace": self.space, "name": name}, "spec": spec})
 
     def edit(self, kind: str, name: str, **spec: Any) -> None:
-        """A person edits a spec."""
         body = self.get(kind, name)
         self.memory.edit(body, {"spec": spec})
 
     def get(self, kind: str, name: str) -> Json:
-        """As it is stored."""
         found = self.memory.get(kind, self.space, name)
         assert found is not None, (kind, name)
         return found
 
     def ready(self, kind: str, name: str) -> tuple[str, str, str]:
-        """Status, reason and message of `Ready`."""
         item = next(item for item in self.get(kind, name)["status"]["conditions"] if item["type"] == "Ready")
         return item["status"], item["reason"], item["message"]
 
     def pods(self, role: str = "") -> list[str]:
-        """Names of the pods that there are."""
         return sorted(raw["metadata"]["name"] for raw in self.memory.all("Pod") if role in {"", raw["metadata"]["labels"][parse.ROLE]})
 
     def on(self, steps: int = 12) -> None:
-        """Time passes."""
         for _ in range(steps):
             self.now += STEP
             for raw in list(self.memory.all("Pod")):
@@ -164,7 +155,6 @@ class Scene:
 
 
 def pooled(scene: Scene | None = None) -> Scene:
-    """Two consumers work in one pool."""
     scene = scene or Scene()
     scene.make(POOL_KIND, "small", POOL)
     for name in ("orders", "clicks"):

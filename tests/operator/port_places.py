@@ -14,27 +14,21 @@ Json = dict[str, Any]
 
 
 class Place:
-    """A cluster and a namespace in it."""
-
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster, self.namespace = cluster, namespace
 
     def pod(self, name: str = "p", **meta: Any) -> Json:
-        """A pod that no node takes."""
         head = {"name": name, "namespace": self.namespace, "labels": {"sluice.dev/consumer": "orders"}, **meta}
         spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"none": "such"}}
         return self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
 
     def consumer(self) -> Json:
-        """A KinesisConsumer."""
         head = {"name": "orders", "namespace": self.namespace}
         return self.cluster.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": head, "spec": SPEC})
 
     def get(self, kind: str, name: str) -> Json | None:
-        """Shorthand."""
         return self.cluster.get(kind, self.namespace, name)
 
 
 def through(http: HttpFake) -> ApiServer:
-    """The real client of a server in memory."""
     return ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands

@@ -11,7 +11,6 @@ Json = dict[str, Any]
 
 
 def started(spec: Json = SPEC) -> SimulatedCluster:
-    """A world with a running consumer."""
     world = SimulatedCluster()
     world.apply(spec)
     assert world.run(60, until=lambda: ready(world)), world.status
@@ -42,5 +41,4 @@ def live(world: SimulatedCluster, spec: Json = MIGRATING) -> SimulatedCluster:
 
 
 def reach(world: SimulatedCluster) -> None:
-    """The present spec is carried out."""
     assert world.run(240, until=lambda: ready(world)), world.status

@@ -16,25 +16,20 @@ __all__ = ["BEGIN", "KEY", "MIGRATING", "SPEC", "SimulatedCluster", "assert_noth
 
 
 class SimulatedCluster(World):
-    """One resource, one operator, and everything around them."""
-
     def __init__(self) -> None:
         super().__init__()
         self.habits.takes_over = 0
 
     @property
     def operator(self) -> Leader:
-        """The only one: its watches, its passes, and when it looks next."""
         return self.leaders[0]
 
     @property
     def context(self) -> ReconcileContext:
-        """Of the operator's present process."""
         return self.operator.context
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong with the operator's calls, and which were carried out."""
         return self.operator.faults
 
     def lose_nodes(self) -> None:
@@ -43,11 +38,9 @@ class SimulatedCluster(World):
             self.nodes.lose(node, "cut")
 
     def restore_nodes(self) -> None:
-        """All of them are back."""
         for node in self.nodes.names:
             self.nodes.restore(node)
 
 
 def assert_nothing_left(world: SimulatedCluster) -> None:
-    """No pod, no Job, no resource, and the operator's loop has ended."""
     assert left(world) == []

@@ -25,7 +25,6 @@ from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend
 
 
 def until(holds: Callable[[], bool], target: ExecutorTarget, wanted: list[int]) -> None:
-    """Follows the target as a driver does, until that holds."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:
@@ -35,7 +34,6 @@ def until(holds: Callable[[], bool], target: ExecutorTarget, wanted: list[int]) 
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Until told to stop."""
     spark = SparkSession.builder.config(map=settings).getOrCreate()
     backend = SparkBackend(spark.sparkContext)
     wanted = [int(settings["spark.executor.instances"])]

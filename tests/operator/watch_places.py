@@ -29,14 +29,10 @@ NAMES = (f"watch-{number}" for number in itertools.count())
 
 
 class Place:
-    """A server with two namespaces, of which the watcher may read one, and the other if it is said."""
-
     def __init__(self, watched: Watching, home: str, away: str, may_read: Callable[[str], None], forget: Callable[[], None]) -> None:
         self._watched, self.home, self.away, self.may_read, self.forget = watched, home, away, may_read, forget
 
     def play(self, scene: Callable[[Watched], Coroutine[Any, Any, None]], *others: str) -> None:
-        """One scene, with watches of home and of these."""
-
         async def whole() -> None:
             async with self._watched((self.home, *others)) as found:
                 await scene(found)
@@ -45,7 +41,6 @@ class Place:
 
 
 def written(folder: Path, url: str, token: str, authority: Path | None = None) -> Path:
-    """A kubeconfig."""
     cluster = {"server": url} | ({"certificate-authority": str(authority)} if authority else {})
     context = {"context": {"cluster": "c", "user": "u"}, "name": "x"}
     user = {"name": "u", "user": {"token": token}}
@@ -56,7 +51,6 @@ def written(folder: Path, url: str, token: str, authority: Path | None = None) -
 
 
 def memory_place(folder: Path) -> Place:
-    """The one in memory."""
     memory = MemoryCluster(lambda: BEGIN)
     served, writer = Served(memory, {"away"}), ApiServer(HttpFake(memory))  # type: ignore[arg-type]  # it stands where ApiClient stands
 
@@ -69,8 +63,6 @@ def memory_place(folder: Path) -> Place:
 
 
 class Real:
-    """A kube-apiserver, and somebody whom it lets read what a Role says."""
-
     def __init__(self, server: apiserver.LocalApiServer) -> None:
         self.server = server
         with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +79,6 @@ class Real:
             return False
 
     def post(self, path: str, body: Json) -> Json:
-        """As the administrator."""
         trust = ssl.create_default_context(cafile=str(self.server.authority))
         headers = {"Authorization": "Bearer admin", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.server.url}/{path}", json.dumps(body).encode(), headers)  # noqa: S310 - ours, and https
@@ -96,7 +87,6 @@ class Real:
             return found
 
     def may_read(self, namespace: str) -> None:
-        """As the chart's Role says it for what is watched."""
         rights = "apis/rbac.authorization.k8s.io/v1/namespaces"
         rules = [{"apiGroups": [group], "resources": [plural], "verbs": ["list", "watch"]} for group, plural in (("", "pods"), ("batch", "jobs"))]
         self.post(f"{rights}/{namespace}/roles", {"metadata": {"name": "w"}, "rules": rules})
@@ -105,7 +95,6 @@ class Real:
         self.post(f"{rights}/{namespace}/rolebindings", {"metadata": {"name": "w"}, "subjects": [subject], "roleRef": reference})
 
     def place(self, folder: Path) -> Place:
-        """Two namespaces of its own."""
         token = self.post("api/v1/namespaces/default/serviceaccounts/w/token", {"spec": {}})["status"]["token"]
         home, away = next(NAMES), next(NAMES)
         for namespace in (home, away):

@@ -27,8 +27,6 @@ Json = dict[str, Any]
 
 @dataclass
 class Gate:
-    """Stands between client and server and passes bytes on."""
-
     url: str
     open: bool = True
     connections: int = 0
@@ -37,7 +35,6 @@ class Gate:
 
     @asynccontextmanager
     async def standing(self) -> AsyncIterator[str]:
-        """Its own URL, while the block lasts."""
         self._flows.set()
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         try:
@@ -47,7 +44,6 @@ class Gate:
             self.cut()
 
     def cut(self) -> None:
-        """Every connection ends, as with a server that is started again."""
         for wire in self._wires:
             wire.close()
         self._wires.clear()
@@ -83,15 +79,12 @@ async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, flo
 
 @dataclass
 class Served:
-    """The in-memory fake, as an API server tells it: lists in pages, watches, and who may not read what."""
-
     memory: MemoryCluster
     forbidden: set[str] = field(default_factory=set)
     lists: int = 0
 
     @asynccontextmanager
     async def standing(self) -> AsyncIterator[str]:
-        """Its URL, while the block lasts."""
         app = web.Application()
         app.router.add_get("/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -146,8 +139,6 @@ def _line(verb: str, body: Json) -> bytes:
 
 @dataclass
 class Watched:
-    """A watcher of a server, what it was told, and somebody else who writes."""
-
     cluster: ApiServer
     home: str
     gate: Gate
@@ -155,13 +146,11 @@ class Watched:
     told: list[tuple[str, WatchEvent]]
 
     async def make(self, name: str, namespace: str = "", **labels: str) -> Json:
-        """A pod; one of ours if nothing else is said."""
         head = {"name": name, "namespace": namespace or self.home, "labels": labels or OURS_LABELS}
         spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"none": "such"}}
         return await asyncio.to_thread(self.cluster.create, {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
 
     async def note(self, pod: Json, text: str) -> Json:
-        """An annotation on it."""
         meta = pod["metadata"]
         return await asyncio.to_thread(self.cluster.patch, "Pod", meta["namespace"], meta["name"], {"metadata": {"annotations": {"n": text}}})
 
@@ -171,7 +160,6 @@ class Watched:
         await asyncio.to_thread(self.cluster.delete, "Pod", meta["namespace"], meta["name"], meta["uid"], 0)
 
     def present(self) -> dict[str, str]:
-        """By name, the note on each pod, as the watch has told."""
         found: dict[str, str] = {}
         for _, (body, gone) in self.told:
             meta = body["metadata"]
@@ -182,7 +170,6 @@ class Watched:
         return found
 
     async def shows(self, **pods: str) -> None:
-        """Until these are there and no others."""
         await until(lambda: self.present() == pods, lambda: f"{self.present()}, not {pods}")
 
 
@@ -191,7 +178,6 @@ OURS_LABELS = {CONSUMER: "orders", "app.kubernetes.io/managed-by": "sluice"}
 
 @asynccontextmanager
 async def watching(cluster: ApiServer, url: str, kubeconfig: Callable[[str], Path], namespaces: tuple[str, ...]) -> AsyncIterator[Watched]:
-    """A watcher through a gate, while the block lasts."""
     gate, told = Gate(url), list[tuple[str, WatchEvent]]()
     async with gate.standing() as through:
         with pytest.MonkeyPatch.context() as patch:
@@ -206,7 +192,6 @@ async def watching(cluster: ApiServer, url: str, kubeconfig: Callable[[str], Pat
 
 
 async def until(holds: Callable[[], bool], instead: Callable[[], str]) -> None:
-    """Other tasks run until it is so."""
     end = asyncio.get_running_loop().time() + PATIENCE
     while not holds():
         assert asyncio.get_running_loop().time() < end, instead()

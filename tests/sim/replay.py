@@ -53,7 +53,6 @@ def main(story: str | None, mutant: str | None, mutants: bool, program: Path | N
 
 
 def taken_out(name: str | None, patch: pytest.MonkeyPatch) -> None:
-    """Applies a mutant."""
     if name:
         found = [mutant for mutant in MUTANTS if mutant.name == name]
         if not found:
@@ -62,7 +61,6 @@ def taken_out(name: str | None, patch: pytest.MonkeyPatch) -> None:
 
 
 def finished(world: World) -> World:
-    """A story's world, brought to its end."""
     if not world.ledger.broken:
         world.finish()
     return world
@@ -104,7 +102,6 @@ def try_random(examples: int) -> None:
 
 
 def listed(rows: dict[str, str]) -> None:
-    """Names and what they are."""
     table = Table("name", "what")
     for name, what in rows.items():
         table.add_row(name, what)

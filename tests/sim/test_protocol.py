@@ -62,7 +62,6 @@ FOUND = [mutant for mutant in MUTANTS if mutant.hunted or (mutant.rare and DEEP)
 @pytest.mark.slow  # a story of each shows the same
 @pytest.mark.parametrize("mutant", FOUND, ids=[mutant.name for mutant in FOUND])
 def test_the_machine_finds_that(mutant: ProtocolMutant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a rule taken out, some schedule breaks an invariant."""
     mutant.apply(monkeypatch)
     with pytest.raises(AssertionError, match=f"^({'|'.join(INVARIANTS)}): "):
         run_state_machine_as_test(focused(mutant.rules, mutant.world), settings=HUNT)  # type: ignore[no-untyped-call]  # hypothesis

@@ -27,7 +27,6 @@ def _logs() -> Iterator[None]:
 
 
 def test_a_story_is_told_step_by_step() -> None:
-    """Each line has the time, the process and its call."""
     done = CliRunner().invoke(replay.main, [STORY])
     assert done.exit_code == 0
     assert "commit consumer" in done.output
@@ -35,21 +34,18 @@ def test_a_story_is_told_step_by_step() -> None:
 
 
 def test_a_story_under_a_mutant_names_the_invariant_that_broke() -> None:
-    """And exits with 1."""
     done = CliRunner().invoke(replay.main, [STORY, "--mutant", MUTANT])
     assert done.exit_code == 1
     assert "no invariant broke" not in done.output
 
 
 def test_a_mutant_that_is_not_there_is_refused() -> None:
-    """With the option that lists them."""
     done = CliRunner().invoke(replay.main, [STORY, "--mutant", "none"])
     assert done.exit_code == 2
     assert "--mutants" in done.output
 
 
 def test_a_program_of_hypothesis_is_replayed(tmp_path: Path) -> None:
-    """Its other lines are passed over."""
     (tmp_path / "program").write_text(PROGRAM)
     done = CliRunner().invoke(replay.main, ["--program", str(tmp_path / "program")])
     assert done.exit_code == 0

@@ -9,7 +9,6 @@ from simulation.world import World
 
 @pytest.fixture
 def told() -> Iterator[list[World]]:
-    """The worlds of a test, ended with it."""
     worlds: list[World] = []
     yield worlds
     for world in worlds:
@@ -17,7 +16,6 @@ def told() -> Iterator[list[World]]:
 
 
 def broken(name: str, told: list[World]) -> list[tuple[str, str]]:
-    """Which invariants a story breaks, told to its end."""
     world = STORIES[name]()
     told.append(world)
     if not world.ledger.broken:

@@ -25,8 +25,6 @@ Answers = list[bytes]  # one a request; the connection is closed after the last
 
 
 class Service:
-    """Answers each connection from a list of its own, and keeps what it was asked."""
-
     def __init__(self, conversations: list[Answers], context: ssl.SSLContext | None = None) -> None:
         self.asked: list[bytes] = []
         self.closed = [threading.Event() for _ in conversations]
@@ -58,7 +56,6 @@ class Service:
             closed.set()
 
     def stop(self) -> None:
-        """Nobody is answered any more."""
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for thread in self._threads:
@@ -66,7 +63,6 @@ class Service:
 
 
 def _request(talking: socket.socket) -> bytes:
-    """A request with a content of three bytes."""
     taken = b""
     while not (taken.endswith(b"\r\n\r\nabc")):
         found = talking.recv(2**16)
@@ -78,7 +74,6 @@ def _request(talking: socket.socket) -> bytes:
 
 @contextmanager
 def serving(*conversations: Answers, context: ssl.SSLContext | None = None) -> Iterator[Service]:
-    """A service with these conversations."""
     service = Service(list(conversations), context)
     try:
         yield service
@@ -87,18 +82,15 @@ def serving(*conversations: Answers, context: ssl.SSLContext | None = None) -> I
 
 
 def plain(service: Service, keep: int = 8, waits: TimeLimits = WAITS) -> Callable[[], bytes]:
-    """Makes a call; what the service said."""
     client = connections(f"http://127.0.0.1:{service.port}/", waits, keep, "")
     return lambda: call(client, f"http://127.0.0.1:{service.port}/")
 
 
 def call(client: Connections, url: str) -> bytes:
-    """One call."""
     return client.request("POST", url, body=b"abc", headers={"X-Amz-Target": "Orders.Get"}).data
 
 
 def test_a_request_is_what_was_signed_and_what_http_wants() -> None:
-    """Host and length are not for the caller to say."""
     with serving([OK]) as service:
         assert plain(service)() == b"ok"
     assert service.asked == [
@@ -130,7 +122,6 @@ def test_a_header_is_one_line() -> None:
 
 
 def test_a_connection_serves_one_call_after_the_other() -> None:
-    """There is only one to be had."""
     with serving([OK, OK, OK]) as service:
         ask = plain(service)
         assert [ask() for _ in range(3)] == [b"ok"] * 3
@@ -146,7 +137,6 @@ def test_one_that_was_closed_meanwhile_is_replaced() -> None:
 
 
 def test_one_that_the_service_wants_closed_is_not_used_again() -> None:
-    """Nor one on which something came that nobody asked for."""
     bye = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
     with serving([bye, OK], [OK + b"HTTP/1.1 408", OK], [OK]) as service:
         ask = plain(service)
@@ -154,7 +144,6 @@ def test_one_that_the_service_wants_closed_is_not_used_again() -> None:
 
 
 def test_no_more_are_kept_than_was_asked_for() -> None:
-    """Others are closed after their call."""
     with serving([OK, OK], [OK]) as service:
         ask = plain(service, keep=0)
         assert [ask(), ask()] == [b"ok", b"ok"]
@@ -185,29 +174,24 @@ class Dripping:
         self.now, self.waits, self.closed, self._left = 100.0, list[float](), False, reply
 
     def gettimeout(self) -> float:
-        """See `socket`."""
         return 1.0
 
     def settimeout(self, seconds: float) -> None:
-        """See `socket`."""
         self.waits.append(seconds)
 
     def sendall(self, _request: bytes) -> None:
         """See `socket`."""
 
     def recv(self, _size: int) -> bytes:
-        """See `socket`."""
         self.now += 0.5
         one, self._left = self._left[:1], self._left[1:]
         return one
 
     def recv_into(self, buffer: memoryview) -> int:
-        """See `socket`."""
         buffer[:1] = self.recv(1)
         return 1
 
     def close(self) -> None:
-        """See `socket`."""
         self.closed = True
 
 
@@ -223,7 +207,6 @@ def test_a_reply_that_comes_byte_by_byte_ends_with_the_call(whole: float, monkey
 
 
 def test_a_reply_that_comes_in_time_is_taken_whole_and_the_connection_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own wait is back."""
     dripping: Any = Dripping(OK)
     monkeypatch.setattr("sluice_checkpoints.aws.connections.time.monotonic", lambda: dripping.now)
     reply = Connections("host", lambda: dripping, 1, 30.0).request("POST", "http://host/", b"", {})
@@ -231,7 +214,6 @@ def test_a_reply_that_comes_in_time_is_taken_whole_and_the_connection_kept(monke
 
 
 def test_nobody_there_is_an_error_that_urllib3_names() -> None:
-    """As before it is told what was not to be reached."""
     with serving() as service:
         port = service.port
     with pytest.raises(HTTPError, match="refused"):
@@ -247,27 +229,23 @@ def test_the_addresses_of_a_host_are_tried_one_after_the_other(monkeypatch: pyte
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Somebody's own."""
     return trustme.CA()
 
 
 @pytest.fixture
 def context(authority: trustme.CA) -> ssl.SSLContext:
-    """Of a service called localhost."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(made)
     return made
 
 
 def trusting(authority: trustme.CA, folder: Path) -> str:
-    """Its certificate in a file."""
     path = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(path))
     return str(path)
 
 
 def test_who_an_authority_vouches_for_is_talked_to(authority: trustme.CA, context: ssl.SSLContext, tmp_path: Path) -> None:
-    """Encrypted, and with kept connections as well; a reply of a megabyte is whole."""
     long = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(1_000_000)
     with serving([OK, long], [OK], context=context) as service:
         url = f"https://localhost:{service.port}/"
@@ -278,7 +256,6 @@ def test_who_an_authority_vouches_for_is_talked_to(authority: trustme.CA, contex
 
 
 def test_nobody_else_is(authority: trustme.CA, context: ssl.SSLContext, tmp_path: Path) -> None:
-    """Neither by another authority's word, nor under another name."""
     with serving([OK], [OK], context=context) as service:
         url = f"https://localhost:{service.port}/"
         with pytest.raises((HTTPError, ssl.SSLError), match="certificate verify failed"):

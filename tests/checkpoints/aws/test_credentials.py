@@ -32,7 +32,6 @@ class Provider:
         self.open.set()
 
     def issue(self) -> dict[str, str]:
-        """New credentials."""
         self.asked += 1
         self.open.wait()
         if self.broken:
@@ -41,17 +40,14 @@ class Provider:
         return {"access_key": f"key-{self.asked}", "secret_key": "s", "token": "t", "expiry_time": until.isoformat()}
 
     def load(self) -> RefreshableCredentials:
-        """As a provider of botocore gives them."""
         return DeferredRefreshableCredentials(self.issue, "test", lambda: BEGIN + datetime.timedelta(seconds=self.now))
 
     def clock(self) -> float:
-        """Monotonic."""
         return self.now
 
 
 @pytest.fixture
 def provider() -> Provider:
-    """A role's."""
     return Provider()
 
 
@@ -66,7 +62,6 @@ def credentials(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Credenti
 
 
 def renewed(credentials: Credentials) -> None:
-    """Waits until the attempt under way is over."""
     assert credentials._attempt is not None
     credentials._attempt.join(60)
 
@@ -115,7 +110,6 @@ def test_a_failed_renewal_is_one_line_of_the_log_in_our_words(
 
 
 def test_a_failed_renewal_has_its_traceback_for_who_debugs(credentials: Credentials, provider: Provider, caplog: pytest.LogCaptureFixture) -> None:
-    """SLUICE_LOG_LEVEL=debug."""
     caplog.set_level(logging.DEBUG)
     provider.now, provider.broken = HOUR - 300, [AccessDenied("busy")]
     credentials.current()
@@ -135,7 +129,6 @@ def test_a_failed_renewal_of_somebody_elses_is_logged_as_botocore_does(provider:
 def test_without_valid_ones_a_call_says_why_and_may_be_made_again(
     credentials: Credentials, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is retried within its own limit, like any other failure that passes."""
     provider.now = HOUR + 1
     provider.broken = [CredentialRetrievalError(provider="test", error_msg="busy")]
     provider.open.clear()
@@ -182,7 +175,6 @@ def test_a_start_waits_longer_for_its_first_ones_than_a_call_does(provider: Prov
 
 
 def test_the_first_call_does_not_wait_for_ever(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says that nobody has answered yet."""
     monkeypatch.setattr(subject, "PATIENCE", 0.0)
     provider.open.clear()
     made = Credentials(provider.load, provider.clock)
@@ -200,7 +192,6 @@ def test_no_credentials_at_all_are_refused_once(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_credentials_that_never_expire_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as those of the environment."""
     monkeypatch.setattr(subject, "PATIENCE", 60.0)
     loads: list[int] = []
 
@@ -231,5 +222,4 @@ def test_a_renewal_that_fails_inside_a_call_of_boto3_is_retried(error: Exception
 
 @pytest.mark.parametrize("error", [_sts("ValidationException", "GetItem"), NoCredentialsError(), ReadTimeoutError(endpoint_url="x"), ValueError()])
 def test_other_errors_are_not_those_of_credentials(error: Exception) -> None:
-    """They have their own rules."""
     assert unavailable(error) is None

@@ -18,7 +18,6 @@ READ = f"User: arn:aws:sts::444455556666:assumed-role/orders/sluice-orders is no
 
 
 def statements(text: str) -> list[dict[str, object]]:
-    """Those in a message, as they would be pasted."""
     decoder = json.JSONDecoder()
     return [decoder.raw_decode(text, found.start())[0] for found in re.finditer(r'\{"Effect"', text)]
 
@@ -44,7 +43,6 @@ def test_a_denied_role_names_both_statements_where_sts_does_not_say_which_is_mis
     ],
 )
 def test_a_denied_role_names_the_one_statement_that_sts_says_is_missing(because: str, key: str) -> None:
-    """Then the other one is there."""
     (found,) = statements(denials.of_role(AssumedRole(ROLE), ASSUME + because))
     assert key in found
     assert "Condition" not in found
@@ -75,12 +73,10 @@ def test_a_denied_read_of_a_stream_with_a_policy_of_its_own_names_the_caller_in_
 
 @pytest.mark.parametrize("said", ["", "no", "User: x is not authorized", ASSUME, "User: arn:a is not authorized to perform: kinesis:GetRecords"])
 def test_a_message_that_names_no_stream_gets_no_statement(said: str) -> None:
-    """An emulator's, a proxy's, or of another service."""
     assert denials.of_stream(said) is None
 
 
 def test_a_caller_that_is_no_session_is_named_as_it_is() -> None:
-    """A user on a laptop; and one of whom nothing is known."""
     user = ASSUME.replace(POD, "arn:aws:iam::111122223333:user/ann")
     assert statements(denials.of_role(AssumedRole(ROLE), user))[0]["Principal"] == {"AWS": "arn:aws:iam::111122223333:user/ann"}
     assert "ROLE-OF-THE-PODS" in denials.of_role(AssumedRole(ROLE), "no")

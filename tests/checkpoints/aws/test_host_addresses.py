@@ -13,13 +13,10 @@ from sluice_checkpoints.aws.host_addresses import Names
 
 
 class System:
-    """The system's look-up, which waits until it is told to go on."""
-
     def __init__(self) -> None:
         self.asked, self.go = list[str](), threading.Event()
 
     def getaddrinfo(self, host: str, _port: None, type: int) -> list[Any]:  # noqa: A002 - its name there
-        """See `socket.getaddrinfo`."""
         self.asked.append(host)
         self.go.wait(30)
         return [(0, type, 6, "", (address, 0)) for address in ("10.0.0.1", "10.0.0.2", "10.0.0.1")]
@@ -27,7 +24,6 @@ class System:
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
-    """One that does not answer yet."""
     made = System()
     monkeypatch.setattr("sluice_checkpoints.aws.host_addresses.socket.getaddrinfo", made.getaddrinfo)
     return made
@@ -56,6 +52,5 @@ def test_a_name_is_looked_up_for_every_new_connection(system: System) -> None:
 
 
 def test_a_name_that_nobody_has_is_an_error() -> None:
-    """The system's own."""
     with pytest.raises(socket.gaierror):
         Names().addresses("a name.invalid", 30.0)

@@ -30,8 +30,6 @@ OWN = {f"AWS_ENDPOINT_URL_{name.upper()}": f"https://{VPCE.format(name)}" for na
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Notes the hosts that it is asked to connect to, and connects to none."""
-
     daemon_threads = True
 
     def __init__(self) -> None:
@@ -40,10 +38,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
 
 class Connecting(http.server.BaseHTTPRequestHandler):
-    """One connection."""
-
     def do_CONNECT(self) -> None:
-        """A host and its port."""
         assert isinstance(self.server, Proxy)
         self.server.hosts.append(self.path.removesuffix(":443"))
         self.send_error(503)
@@ -54,7 +49,6 @@ class Connecting(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """The only way to the services, and credentials that nobody asks for."""
     server = Proxy()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for name in (*SWITCHES, "NO_PROXY", "no_proxy", "HTTPS_PROXY"):
@@ -73,7 +67,6 @@ SURE_SECONDS = 60  # a call waits a second for credentials; this machine may be 
 
 
 def called(proxy: Proxy, region: str) -> dict[str, set[str]]:
-    """The hosts that each kind of call goes to."""
     address = StreamAddress("orders", region, arn=f"arn:aws:kinesis:{region}:444455556666:stream/orders", deadline_seconds=0)
     table = DynamoTable("t", http_client(Endpoint(region)), Patience(limit=0))
     reading = kinesis.connect.__wrapped__(address)
@@ -95,15 +88,12 @@ def called(proxy: Proxy, region: str) -> dict[str, set[str]]:
 
 @dataclass(frozen=True)
 class Called:
-    """Hosts of Kinesis, STS and DynamoDB."""
-
     kinesis: str
     sts: str
     dynamodb: str
 
 
 def plain(region: str, domain: str = "amazonaws.com", suffix: str = "") -> Called:
-    """As AWS writes them."""
     return Called(*(f"{service}{suffix}.{region}.{domain}" for service in ("kinesis", "sts", "dynamodb")))
 
 

@@ -68,11 +68,9 @@ class Aws(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, key: str, content_type: str, body: str) -> tuple[int, str, str]:
-        """Status, type and content of a reply."""
         if "Action=AssumeRole" in body and self.base not in {None, key}:
             return 403, "text/xml", "<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>no</Message></Error></ErrorResponse>"
         if "Action=AssumeRole" in body:
@@ -87,19 +85,15 @@ class Aws(http.server.ThreadingHTTPServer):
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """One request."""
-
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""
 
     def do_GET(self) -> None:
-        """S3's."""
         self._serve("")
 
     def do_POST(self) -> None:
-        """All others'."""
         self._serve(self.headers["Content-Type"])
 
     def _serve(self, content_type: str) -> None:
@@ -115,7 +109,6 @@ class Service(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    """The services, and a process without credentials."""
     credentials._of_environment.cache_clear()
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
@@ -147,7 +140,6 @@ class Source:
         self.put("OLD")
 
     def put(self, key: str) -> None:
-        """New credentials, in one step."""
         if self.kind == "environment":
             self._patch.setenv("AWS_ACCESS_KEY_ID", key)
             self._patch.setenv("AWS_SECRET_ACCESS_KEY", "s")
@@ -159,7 +151,6 @@ class Source:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Source]:
-    """Makes a source of a kind."""
     return lambda kind: Source(kind, tmp_path, monkeypatch)
 
 
@@ -276,7 +267,6 @@ def test_credentials_that_are_named_wrongly_are_refused_at_once(aws: Aws, monkey
 
 
 def test_all_clients_of_a_process_share_one_look(aws: Aws, source: Callable[[str], Source]) -> None:
-    """A program that issues keys is asked once for all of them, first and later."""
     place = source("process")
     calls = [caller(name, aws.url) for name in NAMES]
     for key in ("OLD", "NEW"):
@@ -314,7 +304,6 @@ def test_a_source_that_fails_has_nothing_new() -> None:
 
 
 def test_threads_whose_calls_are_refused_at_once_all_get_the_new_key() -> None:
-    """One looks, the others wait for it: none of them fails for being late."""
     found, begun, loads = [boto.Credentials("OLD", "s")], threading.Event(), list[str]()
 
     def load() -> boto.Credentials:

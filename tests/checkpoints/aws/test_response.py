@@ -23,28 +23,23 @@ class Arriving:
         self._sent, self._sizes = io.BytesIO(sent), sizes
 
     def recv(self, size: int) -> bytes:
-        """See socket."""
         here = self._sizes.pop(0) if len(self._sizes) > 1 else self._sizes[0]
         return self._sent.read(min(size, here))
 
     def recv_into(self, buffer: memoryview) -> int:
-        """See socket."""
         found = self.recv(len(buffer))
         buffer[: len(found)] = found
         return len(found)
 
     def makefile(self, *_: Any) -> io.BytesIO:
-        """What the standard library reads from."""
         return self._sent
 
 
 def reply(sent: bytes, *sizes: int) -> HttpReply:
-    """What is read of it."""
     return read(Arriving(sent, list(sizes) or [2**20]))
 
 
 def chunked(content: bytes, cuts: list[int], more: str) -> bytes:
-    """In chunks as long as these cuts, with extensions and a trailer."""
     chunks = []
     for cut in cuts:
         chunks.append(content[:cut])
@@ -55,7 +50,6 @@ def chunked(content: bytes, cuts: list[int], more: str) -> bytes:
 
 @st.composite
 def replies(draw: st.DrawFn) -> bytes:
-    """One as a service may write it."""
     content = draw(st.binary(max_size=3000))
     names = st.text("abcXYZ-09", min_size=1, max_size=12).map(lambda name: "x-" + name)
     values = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f\x85\xa0"), max_size=30)
@@ -74,7 +68,6 @@ def replies(draw: st.DrawFn) -> bytes:
 
 @given(sent=replies(), sizes=st.lists(st.integers(1, 2000), min_size=1, max_size=6))
 def test_it_is_what_the_standard_library_reads(sent: bytes, sizes: list[int]) -> None:
-    """Status, reason, headers, content; in whatever pieces it arrives."""
     library = HTTPResponse(Arriving(sent, [2**20]), method="POST")  # type: ignore[arg-type]
     library.begin()
     found = reply(sent, *sizes)
@@ -84,7 +77,6 @@ def test_it_is_what_the_standard_library_reads(sent: bytes, sizes: list[int]) ->
 
 
 def test_only_after_a_whole_reply_that_says_so_another_may_come() -> None:
-    """A connection that is to be closed, or on which more came than was said, is not used again."""
     assert not reply(OK + b"Content-Length: 2\r\n\r\nab").last
     assert not reply(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n").last
     assert reply(OK + b"Content-Length: 2\r\nConnection: Close\r\n\r\nab").last
@@ -94,7 +86,6 @@ def test_only_after_a_whole_reply_that_says_so_another_may_come() -> None:
 
 
 def test_some_replies_have_no_content() -> None:
-    """Nothing is waited for."""
     assert reply(b"HTTP/1.1 204 No Content\r\n\r\n") == HttpReply(204, "No Content", {}, b"", last=False)
     assert reply(OK + b"Content-Length: 0\r\n\r\n").data == b""
 
@@ -122,7 +113,6 @@ def test_some_replies_have_no_content() -> None:
     ],
 )
 def test_what_is_no_whole_reply_is_refused(sent: bytes, why: str) -> None:
-    """By what is wrong with it."""
     with pytest.raises(ProtocolError, match=why):
         reply(sent)
 

@@ -18,11 +18,9 @@ class Time:
     now: float = 0.0
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
         self.now += seconds
 
     def patience(self, limit: float = 60.0) -> Patience:
-        """One that always takes the longest pause."""
         return Patience(limit=limit, first=0.1, cap=5.0, clock=lambda: self.now, sleep=self.sleep, dice=lambda: 1.0)
 
 
@@ -72,13 +70,10 @@ def test_throttling_is_told_once_it_lasts(caplog: pytest.LogCaptureFixture) -> N
     ],
 )
 def test_what_is_worth_a_line(tries: int, seconds: float, cause: str, say: bool) -> None:  # noqa: FBT001
-    """The rule, alone."""
     assert worth_saying(tries, seconds, cause) == say
 
 
 def test_the_last_failure_is_the_caller_s_and_no_line(caplog: pytest.LogCaptureFixture) -> None:
-    """It is said by whoever ends for it."""
-
     def attempt() -> None:
         raise Again("refused")
 
@@ -135,5 +130,4 @@ def test_a_limit_of_days_does_not_end_in_an_overflow() -> None:
     ],
 )
 def test_an_answer_that_may_pass(status: int, code: str, message: str, passes: bool) -> None:  # noqa: FBT001 - a table
-    """Of whatever service, and of a proxy on the way."""
     assert may_pass(status, code, message) == passes

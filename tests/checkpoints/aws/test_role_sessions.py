@@ -21,14 +21,11 @@ UNTIL = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=1)
 
 
 class Sts:
-    """Answers once."""
-
     def __init__(self, error: ClientError | None = None) -> None:
         self.error, self.asked = error, dict[str, str]()
         self.meta = SimpleNamespace(region_name="eu-west-1")
 
     def assume_role(self, **asked: str) -> dict[str, Any]:
-        """A session, or the error."""
         self.asked = asked
         if self.error:
             raise self.error
@@ -36,7 +33,6 @@ class Sts:
 
 
 def refusing(code: str, message: str = "not authorized") -> Sts:
-    """With this error code."""
     return Sts(ClientError({"Error": {"Code": code, "Message": message}}, "AssumeRole"))
 
 
@@ -50,20 +46,17 @@ def test_a_session_is_asked_for_with_the_external_id_and_for_no_more_than_an_hou
 
 
 def test_a_denied_session_is_refused_with_the_statement_that_is_missing() -> None:
-    """It is ready to paste."""
     with pytest.raises(AccessDenied, match='"sts:ExternalId": "shop"'):
         subject._begun(refusing("AccessDenied"), ROLE)
 
 
 @pytest.mark.parametrize("code", ["Throttling", "InternalFailure"])
 def test_any_other_answer_is_no_denial(code: str) -> None:
-    """It may pass."""
     with pytest.raises(ClientError, match=code):
         subject._begun(refusing(code), ROLE)
 
 
 def test_a_clock_that_is_off_is_waited_for() -> None:
-    """As in calls of the other services. A signature that is wrong for another reason stays so."""
     with pytest.raises(ClientError, match="Signature expired"):
         subject._begun(refusing("SignatureDoesNotMatch", "Signature expired: 1 is now earlier than 2"), ROLE)
 

@@ -16,7 +16,6 @@ SECONDS = 20  # until a test fails in which too few calls run at once
 
 
 def test_as_many_calls_run_at_once_as_there_are_connections() -> None:
-    """Each waits until four are under way; of a fifth nobody hears meanwhile."""
     together = threading.Barrier(4)
     running, most = set[int](), list[int]()
 
@@ -33,7 +32,6 @@ def test_as_many_calls_run_at_once_as_there_are_connections() -> None:
 
 
 def test_answers_come_in_the_order_of_the_calls_whichever_ends_first() -> None:
-    """The first call waits for the second one."""
     second = threading.Event()
 
     def first() -> str:
@@ -72,7 +70,6 @@ def test_a_call_that_raises_ends_those_that_have_not_begun_and_waits_for_those_u
 
 
 def test_of_several_errors_the_first_in_the_list_is_raised() -> None:
-    """Whichever came first."""
     together = threading.Barrier(2)
 
     def fails(error: Exception) -> None:
@@ -85,6 +82,5 @@ def test_of_several_errors_the_first_in_the_list_is_raised() -> None:
 
 
 def test_a_single_call_is_made_by_the_caller() -> None:
-    """No thread is started for it, nor for none."""
     assert side_by_side([threading.current_thread], 16) == [threading.current_thread()]
     assert side_by_side([], 16) == []

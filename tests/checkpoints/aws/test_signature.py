@@ -32,7 +32,6 @@ URLS = st.sampled_from(
 
 @given(url=URLS, kind=VALUES, target=VALUES, body=st.binary(max_size=50), credentials=CREDENTIALS)
 def test_headers_are_botocores(url: str, kind: str, target: str, body: bytes, credentials: ReadOnlyCredentials) -> None:
-    """Whatever the endpoint, the credentials and the content are."""
     asked = {"Content-Type": kind, "X-Amz-Target": target}
     theirs = AWSRequest("POST", url, asked, body)
     with pytest.MonkeyPatch.context() as patch:

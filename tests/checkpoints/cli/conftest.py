@@ -16,7 +16,6 @@ from sluice_checkpoints.cli.main import main
 
 @pytest.fixture
 def scene() -> Scene:
-    """One scene."""
     return Scene()
 
 

@@ -30,14 +30,11 @@ SHOW = ["show", "--table", TARGET, "--region", "us-east-1"]
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The termination log."""
     return tmp_path / "termination-log"
 
 
 @pytest.fixture
 def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of in-memory fakes."""
-
     def world(_options: migrate.MigrateOptions, output: Any) -> Any:
         return replace(bench.world(), progress=LoggedProgress(output.log))
 
@@ -52,7 +49,6 @@ def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
 
 def test_a_migration_ends_with_0_and_a_document(call: Callable[..., Result], log: Path, bench: Any) -> None:
-    """One JSON document on stdout and nothing else there; the same without its plan in the termination log."""
     result = call(*MIGRATE, "--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -63,7 +59,6 @@ def test_a_migration_ends_with_0_and_a_document(call: Callable[..., Result], log
 
 
 def test_a_migration_that_was_complete_ends_with_0_again(call: Callable[..., Result]) -> None:
-    """And says so."""
     first = json.loads(call(*MIGRATE, "--json").stdout)
     again = call(*MIGRATE, "--json")
     document = json.loads(again.stdout)
@@ -73,7 +68,6 @@ def test_a_migration_that_was_complete_ends_with_0_again(call: Callable[..., Res
 
 
 def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result], bench: Any) -> None:
-    """What is stored, what is planned, and why."""
     result = call(*MIGRATE, "--dry-run")
     assert result.exit_code == 0
     for text in (bench.zero, bench.three, "SHARD_END", "no row", "TRIM_HORIZON", "at the source's position", "nothing was written", "digest"):
@@ -82,7 +76,6 @@ def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result]
 
 
 def test_a_dry_run_says_which_records_come_again_or_are_lost(call: Callable[..., Result], bench: Any) -> None:
-    """A column of the plan, a number in its summary and a field of its document."""
     bench.rows[1]["checkpoint"] = {"S": "LATEST"}
     bench.rows[0]["checkpoint"] = {"S": bench.reached}
     bench.stream.expire_shard(bench.zero)
@@ -104,7 +97,6 @@ def test_what_may_be_lost_is_said_again_by_whoever_comes_after_the_end(call: Cal
 
 
 def test_progress_and_warnings_are_for_the_log(call: Callable[..., Result], bench: Any) -> None:
-    """On stderr, with or without --json; all warnings, in full."""
     bench.rows[1]["checkpoint"] = {"S": "LATEST"}
     result = call(*MIGRATE, "--json")
     for text in ("source table", "waiting 60 s", "writing 4 rows", "4 of 4 rows", f"warning {bench.one}: LATEST"):
@@ -125,7 +117,6 @@ def test_progress_and_warnings_are_for_the_log(call: Callable[..., Result], benc
 def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 - a table of cases
     call: Callable[..., Result], log: Path, bench: Any, spoil: Callable[[Any], None], code: int, reason: str, named: str
 ) -> None:
-    """On stdout as a document, on stderr for people, and in the termination log."""
     spoil(bench)
     result = call(*MIGRATE, "--json")
     document = json.loads(result.stdout)
@@ -136,7 +127,6 @@ def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 -
 
 
 def test_a_refused_row_is_passed_with_the_options_that_the_refusal_names(call: Callable[..., Result], bench: Any) -> None:
-    """Word for word, as a person copies them."""
     bench.rows[0]["ttl"] = {"N": "1"}
     assert "--ignore-attribute ttl" in json.loads(call(*MIGRATE, "--json").stdout)["message"]
     bench.rows[1]["checkpoint"] = {"S": "SOMEWHERE"}
@@ -165,7 +155,6 @@ def test_a_refused_row_is_passed_with_the_options_that_the_refusal_names(call: C
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_asked(call: Callable[..., Result], bench: Any, wrong: list[str]) -> None:
-    """Exit 2, and the option is named."""
     result = call(*MIGRATE, *wrong)
     assert result.exit_code == 2
     assert wrong[0] in result.stderr
@@ -173,7 +162,6 @@ def test_wrong_usage_is_told_before_anything_is_asked(call: Callable[..., Result
 
 
 def test_every_option_reaches_the_migrator(call: Callable[..., Result], bench: Any) -> None:
-    """A time with its zone, and where the unstarted begin."""
     bench.rows[1]["checkpoint"] = {"S": "AT_TIMESTAMP"}
     bench.rows[2]["checkpoint"] = {"S": "LATEST"}
     options = ["--timestamp", "2022-11-21T10:00:00+01:00", "--unstarted", "now", "--quiet-seconds", "5", "--lease-seconds", "9", "--format", "kcl"]
@@ -184,7 +172,6 @@ def test_every_option_reaches_the_migrator(call: Callable[..., Result], bench: A
 
 
 def test_the_ports_are_made_without_a_call(bench: Any) -> None:
-    """Credentials and endpoints are asked for when they are needed."""
     del bench
     stream = StreamAddress("s", "us-east-1", "http://127.0.0.1:9")
     options = migrate.MigrateOptions("a", stream, "b", "us-east-1", "auto", None, None, 30, None, "http://127.0.0.1:9", dry_run=True)
@@ -195,7 +182,6 @@ def test_the_ports_are_made_without_a_call(bench: Any) -> None:
 
 
 def test_show_tells_where_each_shard_stands(call: Callable[..., Result], bench: Any) -> None:
-    """By the last committed batch, with parents and children."""
     call(*MIGRATE)
     bench.table.rows[CONSUMER] |= {"generation": 3, "committed": 41}
     row = bench.table.rows[SHARD_PREFIX + bench.one]
@@ -209,7 +195,6 @@ def test_show_tells_where_each_shard_stands(call: Callable[..., Result], bench: 
 
 
 def test_show_is_a_table_for_people(call: Callable[..., Result], bench: Any) -> None:
-    """With whose it is and where it came from."""
     call(*MIGRATE)
     text = call(*SHOW).stdout
     for word in (TARGET, "ACTIVE", "released", f"migration from {SOURCE} (kcl) COMPLETE", bench.three, "TRIM_HORIZON"):
@@ -228,7 +213,6 @@ def test_show_names_no_holder_once_the_stream_was_handed_back(call: Callable[...
 
 
 def test_show_tells_of_a_migration_under_way(call: Callable[..., Result], bench: Any) -> None:
-    """There is no consumer yet, and nothing is made up."""
     call(*MIGRATE)
     del bench.table.rows[CONSUMER]
     document = json.loads(call(*SHOW, "--json").stdout)
@@ -237,7 +221,6 @@ def test_show_tells_of_a_migration_under_way(call: Callable[..., Result], bench:
 
 
 def test_show_refuses_what_is_no_table_of_ours(call: Callable[..., Result], log: Path) -> None:
-    """Exit 65; and the termination log is for Jobs."""
     result = call("show", "--table", "nowhere", "--region", "us-east-1")
     assert result.exit_code == 65
     assert "nowhere" in result.stderr
@@ -248,7 +231,6 @@ def test_show_refuses_what_is_no_table_of_ours(call: Callable[..., Result], log:
     ("more", "warned"), [(["--region", "eu-wets-1"], True), (["--region", "eu-wets-1", "--dynamodb-endpoint", "http://localhost:1"], False)]
 )
 def test_a_region_that_no_partition_has_is_named_at_once(call: Callable[..., Result], more: list[str], warned: bool) -> None:  # noqa: FBT001
-    """Whatever comes of it; an emulator's may have any name."""
     said = "warning --region: botocore does not know the region eu-wets-1; did you mean eu-west-1?"
     assert (said in call("show", "--table", TARGET, *more).stderr) is warned
 
@@ -267,7 +249,6 @@ def test_the_termination_message_fits(message: str) -> None:
 
 
 def test_without_a_container_no_termination_log_is_made(call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    """/dev/termination-log is written only where it exists."""
     monkeypatch.delenv("SLUICE_TERMINATION_LOG")
     before = Path("/dev/termination-log").exists()
     assert call(*MIGRATE).exit_code == 0
@@ -289,12 +270,10 @@ def test_people_see_both_ends_of_a_sequence_number(long: str, expected: str) -> 
 
 
 def test_people_see_a_time_and_no_number() -> None:
-    """In UTC; --json has the milliseconds."""
     assert place(Position.timestamp(1_795_251_600_000)) == "TIMESTAMP 2026-11-21 09:00:00.000+00:00"
 
 
 def test_the_pure_core_needs_no_third_party_package() -> None:
-    """Model, plan, readers, migrator and in-memory fakes import with nothing installed."""
     package = REPOSITORY / "consumer" / "sluice_checkpoints"
     rooms = ("protocol", "formats", "migrate", "memory", "export")
     names = [f"{room}.{path.stem}" for room in rooms for path in sorted((package / room).glob("[a-z]*.py"))] + ["cli.table_document"]

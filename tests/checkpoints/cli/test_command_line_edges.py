@@ -36,7 +36,6 @@ ALL = [MIGRATE, SHOW, DIAGNOSE, EXPORT]
 
 @pytest.fixture
 def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs `migrate` and `show` over a world of in-memory fakes."""
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(tmp_path / "termination-log"))
     monkeypatch.setattr(migrate, "_ports", lambda _options, _output: bench.world())
     monkeypatch.setattr(show, "client", lambda _endpoint: None)
@@ -45,7 +44,6 @@ def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 def told(result: Result) -> tuple[int, str, str]:
-    """Exit code, reason and message; nothing but one document on stdout."""
     document = json.loads(result.stdout)
     return result.exit_code, document["reason"], document["message"]
 
@@ -56,7 +54,6 @@ def told(result: Result) -> tuple[int, str, str]:
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command[0])
 @pytest.mark.parametrize("url", ["localhost:8000", "", "http://", "ftp://localhost", "http://a b", "http://localhost:99999", "http://[::1", "//h"])
 def test_an_endpoint_that_is_no_address_is_wrong_usage(command: list[str], url: str) -> None:
-    """A scheme and a host, or it is no endpoint; nothing is asked."""
     options = ["--dynamodb-endpoint"] + ["--kinesis-endpoint"] * ("--stream" in command)
     for option in options:
         result = CliRunner().invoke(main, [*command, *REGION, option, url])
@@ -68,7 +65,6 @@ def test_an_endpoint_that_is_no_address_is_wrong_usage(command: list[str], url: 
     "url", ["http://localhost:8000", "https://vpce-1.kinesis.eu-west-1.vpce.amazonaws.com", "http://[::1]:4567", "http://10.0.0.1/"]
 )
 def test_an_endpoint_with_scheme_and_host_is_taken(call: Callable[..., Result], url: str) -> None:
-    """Emulators and private endpoints."""
     assert call(*MIGRATE, "--dynamodb-endpoint", url).exit_code == 0
 
 
@@ -106,7 +102,6 @@ def test_a_number_of_seconds_that_nobody_can_wait_is_wrong_usage(command: list[s
 
 @pytest.mark.parametrize("name", ["", "ab", "a b", "x" * 256])
 def test_a_name_that_no_table_can_have_is_refused_by_every_command(name: str) -> None:
-    """Before anything is asked."""
     for command in (SHOW, EXPORT):
         arguments = [name if word == TARGET else word for word in command]
         code, reason, message = told(CliRunner().invoke(main, [*arguments, *REGION, "--dynamodb-endpoint", "http://127.0.0.1:1", "--json"]))
@@ -151,7 +146,6 @@ def test_a_target_with_rows_of_a_stranger_is_refused_untouched(call: Callable[..
 def test_a_row_that_was_changed_by_hand_is_refused_naming_it(
     call: Callable[..., Result], bench: Any, row: str, change: dict[str, Any], named: str
 ) -> None:
-    """Types that Sluice does not write, and positions of no known kind."""
     call(*MIGRATE)
     bench.table.rows[row] |= change
     code, reason, message = told(call(*SHOW))
@@ -184,8 +178,6 @@ def test_a_termination_log_that_cannot_be_written_changes_no_result(call: Callab
 
 
 def test_a_fault_of_this_program_has_a_document_too(call: Callable[..., Result], bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 1, and the traceback on stderr, for whoever repairs it."""
-
     def broken(_options: Any, _output: Any) -> Any:
         raise ZeroDivisionError("a bug")
 
@@ -224,13 +216,10 @@ def test_what_the_service_will_say_again_is_a_refusal(  # noqa: PLR0917 - a tabl
 
 
 class Described:
-    """A DynamoDB that only says which key a table has."""
-
     def __init__(self, key: tuple[TableKey, ...] | None) -> None:
         self.key = key
 
     def describe_table(self, **_: Any) -> Any:
-        """The description, or that there is none."""
         if self.key is None:
             raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "x")
         attributes = [{"AttributeName": k.name, "AttributeType": k.type} for k in self.key]
@@ -248,7 +237,6 @@ def test_a_table_of_another_system_is_refused_by_its_key(key: Any, word: str) ->
 
 
 def test_options_that_differ_from_those_of_a_complete_migration_are_told(call: Callable[..., Result], bench: Any) -> None:
-    """Where shards start was decided; the same options again are no news."""
     bench.rows[1]["checkpoint"] = {"S": "LATEST"}
     call(*MIGRATE, "--unstarted", "now")
     assert json.loads(call(*MIGRATE, "--unstarted", "now").stdout)["warnings"] == 0
@@ -265,7 +253,6 @@ def test_options_that_differ_from_those_of_a_complete_migration_are_told(call: C
 
 @pytest.mark.parametrize(("value", "advice"), [("2023-01-01", "2023-01-01T00:00:00Z"), ("2023-01-01T10:30", "2023-01-01T10:30:00Z")])
 def test_the_time_that_is_advised_is_one_that_is_taken(call: Callable[..., Result], value: str, advice: str) -> None:
-    """Word for word."""
     refused = call(*MIGRATE, "--timestamp", value)
     assert (refused.exit_code, f"write {advice} for UTC" in " ".join(refused.stderr.split())) == (2, True)
     assert call(*MIGRATE, "--timestamp", advice).exit_code == 0
@@ -289,6 +276,5 @@ def test_settings_of_aws_that_cannot_be_used_are_a_refusal(tmp_path: Path, monke
 
 @pytest.mark.parametrize("name", ["", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "x" * 129])
 def test_a_name_that_no_stream_can_have_is_refused(name: str) -> None:
-    """Before anything is asked."""
     with pytest.raises(Refused, match="is not a stream name"):
         BotoStreamCatalog(StreamAddress(name, "us-east-1")).describe()

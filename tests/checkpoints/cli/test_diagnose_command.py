@@ -19,14 +19,12 @@ from sluice_checkpoints.stream.address import StreamAddress
 
 
 def test_a_table_in_order_ends_with_0(call: Callable[..., Result]) -> None:
-    """And says so in one line."""
     result = call()
     assert result.exit_code == 0
     assert result.stdout.split() == f"{TABLE} (kcl, 2 rows of shards, 2 shards in the stream): no loss was found".split()
 
 
 def test_warnings_alone_end_with_0(call: Callable[..., Result], scene: Scene) -> None:
-    """A prepared checkpoint, and a row that nobody knows."""
     scene.rows[0]["pendingCheckpoint"] = {"S": "7"}
     scene.rows.append({"leaseKey": {"S": "who-knows"}, "mark": {"S": "x"}})
     result = call("--json")
@@ -35,7 +33,6 @@ def test_warnings_alone_end_with_0(call: Callable[..., Result], scene: Scene) ->
 
 
 def test_a_loss_ends_with_1_and_a_document(call: Callable[..., Result], scene: Scene) -> None:
-    """One JSON document on stdout and nothing else there."""
     scene.rows[0]["checkpoint"] = {"S": "LATEST"}
     result = call("--json")
     document = json.loads(result.stdout)
@@ -67,7 +64,6 @@ def test_one_fault_does_not_hide_another(call: Callable[..., Result], scene: Sce
 
 
 def test_people_see_what_is_wrong_and_what_to_do(call: Callable[..., Result], scene: Scene) -> None:
-    """The summary, then a table a severity, the worst first."""
     scene.stream.trim(scene.a, 2)
     scene.rows[1]["checkpoint"] = {"S": "LATEST"}
     text = call().stdout
@@ -85,7 +81,6 @@ def test_retention_that_passed_a_checkpoint_is_seen_in_the_stream(call: Callable
 
 
 def test_a_shard_whose_only_row_cannot_be_read_is_not_said_to_be_in_order(call: Callable[..., Result], scene: Scene) -> None:
-    """Where it goes on is not known."""
     scene.rows[0]["checkpoint"] = {"S": "12ab"}
     result = call("--json")
     document = json.loads(result.stdout)
@@ -102,7 +97,6 @@ def test_records_need_not_be_asked_for(call: Callable[..., Result], scene: Scene
 
 
 def test_only_shards_with_a_place_in_the_stream_are_asked_about(call: Callable[..., Result], scene: Scene) -> None:
-    """Not the finished, the unstarted, or those that are gone."""
     scene.stream.split(scene.a)
     scene.rows[0]["checkpoint"] = {"S": "SHARD_END"}
     scene.rows[1]["checkpoint"] = {"S": "TRIM_HORIZON"}
@@ -131,21 +125,18 @@ def test_leases_of_an_earlier_epoch_are_seen(call: Callable[..., Result], scene:
     [([], 1, "WILL_BE_LOST"), (["--initial-position", "trim-horizon"], 0, "INFO"), (["--initial-position", "latest"], 1, "WILL_BE_LOST")],
 )
 def test_what_the_table_does_not_say_the_user_may(call: Callable[..., Result], scene: Scene, initial: list[str], code: int, severity: str) -> None:
-    """Where a shard starts that nothing accounts for."""
     del scene.rows[1]
     result = call("--json", *initial)
     assert (result.exit_code, kinds(result)) == (code, {"hole": severity})
 
 
 def test_many_findings_of_a_kind_are_counted(call: Callable[..., Result], scene: Scene) -> None:
-    """People see the first twenty; the document has them all."""
     scene.rows.extend({"leaseKey": {"S": f"who-{i:02}"}} for i in range(25))
     assert "unreadable: 5 more" in call().stdout
     assert json.loads(call("--json").stdout)["counts"]["WARNING"] == 25
 
 
 def test_shards_of_which_the_same_is_said_share_a_row(call: Callable[..., Result], scene: Scene) -> None:
-    """Below what is about the table as a whole."""
     scene.rows[:] = [lease(i, "LATEST") for i in (scene.a, scene.b)]
     scene.holds(nifi.KEY, table=TABLE + "_migration")
     scene.stream._next_shard = 100
@@ -167,7 +158,6 @@ def test_shards_of_which_the_same_is_said_share_a_row(call: Callable[..., Result
 def test_what_no_table_of_this_stream_can_hold_is_a_loss(
     call: Callable[..., Result], scene: Scene, spoil: Callable[[Scene], object], word: str
 ) -> None:
-    """Hash keys of other shards, a shard that the stream never had, a number that Kinesis does not accept: as a migration refuses them."""
     spoil(scene)
     result = call("--json")
     assert result.exit_code == 1
@@ -175,13 +165,11 @@ def test_what_no_table_of_this_stream_can_hold_is_a_loss(
 
 
 def test_kinesis_is_not_asked_about_places_without_leave(call: Callable[..., Result], scene: Scene) -> None:
-    """--no-records means that no iterator is taken."""
     scene.rows[0]["checkpoint"] = {"S": str(int(scene.places[0]) + 10**45)}
     assert call("--no-records").exit_code == 0
 
 
 def test_what_the_reader_warns_of_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:
-    """A kinsumer table without its clients."""
     rows = [{"Shard": {"S": shard}, "SequenceNumber": {"S": place}} for shard, place in zip((scene.a, scene.b), scene.places, strict=True)]
     scene.holds(kinsumer.KEY, *rows)
     result = call("--json")
@@ -200,7 +188,6 @@ def test_what_the_reader_warns_of_is_a_finding(call: Callable[..., Result], scen
 def test_what_cannot_be_read_ends_with_65(
     call: Callable[..., Result], scene: Scene, spoil: Callable[[Any], None], arguments: list[str], named: str
 ) -> None:
-    """Nothing is made of it: no table, no known key, another format, no stream."""
     spoil(scene)
     result = call("--json", *arguments)
     assert result.exit_code == 65
@@ -219,7 +206,6 @@ def test_a_service_that_does_not_answer_is_no_finding(call: Callable[..., Result
 
 
 def test_the_ports_are_made_without_a_call() -> None:
-    """Credentials and endpoints are asked for when they are needed."""
     stream = StreamAddress("s", "us-east-1", "http://127.0.0.1:9")
     options = diagnose.DiagnoseOptions("t", stream, "us-east-1", "auto", None, records=True, dynamodb_endpoint=None)
     assert diagnose._sight(options).records is not None

@@ -53,13 +53,11 @@ def test_an_empty_table_is_told_shard_by_shard(call: Callable[..., Result], scen
 
 
 def own(stream: MemoryStream, **changes: Any) -> dict[str, Any]:
-    """Sluice's consumer row."""
     told = stream.describe()
     return item_to_wire(replace(ConsumerRow("c", told.arn, told.created_millis, committed=7, bootstrapped=True), **changes).to_item())
 
 
 def test_a_table_of_sluice_is_read_too(call: Callable[..., Result], scene: Scene) -> None:
-    """An open batch comes again; a shard that nobody made a row for is the audit's."""
     place = Position.after(scene.places[0])
     row = item_to_wire(ShardRow(scene.a, place, place, batch=8).to_item())
     scene.holds(sluice.KEY, own(scene.stream), row)
@@ -79,7 +77,6 @@ def test_a_table_of_sluice_is_read_too(call: Callable[..., Result], scene: Scene
 def test_a_table_of_sluice_that_no_consumer_may_use_is_told(  # a claim left behind is the last one
     call: Callable[..., Result], scene: Scene, change: dict[str, Any] | None, code: int, kind: str, word: str
 ) -> None:
-    """With the rest of what is wrong, which here is nothing."""
     places = [Position.after(place) for place in scene.places]
     rows = [item_to_wire(ShardRow(i, place, place).to_item()) for i, place in zip((scene.a, scene.b), places, strict=True)]
     first = own(scene.stream, **change) if change else item_to_wire(MigrationRow("old", "kcl", 0).to_item())
@@ -90,7 +87,6 @@ def test_a_table_of_sluice_that_no_consumer_may_use_is_told(  # a claim left beh
 
 
 def test_a_row_of_sluice_that_sluice_did_not_write_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:
-    """Torn rows, and positions of no known kind."""
     rows = [
         {"id": {"S": f"shard/{shard}"}, "start": item_to_wire({"x": {"at": at}})["x"]} for shard, at in ((scene.a, "END"), (scene.b, "ELSEWHERE"))
     ]

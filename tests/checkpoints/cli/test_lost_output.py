@@ -41,8 +41,6 @@ TO_BE_READ = {"show", "dead-letters list"}  # commands that have no other result
 
 @dataclass
 class Ended:
-    """How a command ended."""
-
     code: int
     log: str
     termination: Any
@@ -70,17 +68,13 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Broken(io.RawIOBase):
-    """A file that takes nothing."""
-
     def __init__(self, error: OSError) -> None:
         self._error = error
 
     def writable(self) -> bool:
-        """See `io`."""
         return True
 
     def write(self, _data: Any) -> int:
-        """See `io`."""
         raise self._error
 
 
@@ -99,7 +93,6 @@ def stream(kind: str) -> Any:
 
 @pytest.fixture
 def call(fakes: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ended]]:
-    """Runs a command with such a standard output."""
     del fakes
     left: list[Any] = []
 
@@ -124,7 +117,6 @@ def call(fakes: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def leaves(group: click.Group, before: str = "") -> Iterator[str]:
-    """Every command by its words."""
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from leaves(command, f"{before}{name} ")
@@ -141,7 +133,6 @@ def test_every_command_is_tried() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "json"])
 def test_a_result_that_cannot_be_printed_does_not_change_what_was_done(call: Callable[..., Ended], name: str, kind: str, more: list[str]) -> None:
-    """The code and the termination message are those of the same command with an output in order; nobody is shown a traceback."""
     ended = call(kind, *COMMANDS[name], *more)
     lost = kind in {"closed", "full"} and (name != "dead-letters show" or bool(more))  # its refusal is on stderr
     wanted = {"dead-letters show": 65}.get(name, int(lost and name in TO_BE_READ))
@@ -156,8 +147,6 @@ def test_a_result_that_cannot_be_printed_does_not_change_what_was_done(call: Cal
 def test_a_finished_command_keeps_its_termination_message_whatever_comes_after(
     call: Callable[..., Ended], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also a fault of this program while it prints."""
-
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("a bug in printing")
 

@@ -49,14 +49,12 @@ ROWS = (
 
 
 def shown(row: ConsumerRow | None = ROW, rows: tuple[ShardRow, ...] = ROWS, width: int = 80) -> str:
-    """What is printed on a terminal of this width."""
     out = io.StringIO()
     Console(file=out, width=width, highlight=False).print(screen("sluice_shop_orders", read(row, rows), NOW, width))
     return out.getvalue()
 
 
 def read(row: ConsumerRow | None = ROW, rows: tuple[ShardRow, ...] = ROWS) -> dict[str, Any]:
-    """The document of a table with these rows."""
     table = MemoryTable("sluice_shop_orders")
     items = [*([row.to_item()] if row else []), *(each.to_item() for each in rows)]
     table.rows.update({item["id"]: item for item in items})
@@ -64,12 +62,10 @@ def read(row: ConsumerRow | None = ROW, rows: tuple[ShardRow, ...] = ROWS) -> di
 
 
 def line(text: str, word: str) -> str:
-    """The line that begins with this word."""
     return next(each for each in text.splitlines() if each.startswith(word))
 
 
 def test_the_committed_batch_comes_before_the_open_one() -> None:
-    """With its time, its records, and the rate since the commit before."""
     text = shown(width=120)
     assert text.index("batch 124") < text.index("batch 125")
     assert line(text, "committed").split(maxsplit=1)[1] == "batch 124 13s ago, at 2026-11-21 10:10:17Z: 521 records, 52.1 a second"
@@ -84,7 +80,6 @@ def test_without_an_open_batch_none_is_named() -> None:
 
 
 def test_the_lease_says_who_holds_it_since_when_and_how_fresh_it_is() -> None:
-    """The age of the last beat, and what it promised."""
     text = line(shown(width=150), "lease")
     assert "held by orders-driver-3/17 since 2026-11-21 10:00:03Z, generation 3; last beat 2s ago" in text
     assert "longer ago" not in text
@@ -102,7 +97,6 @@ def test_the_lease_says_who_holds_it_since_when_and_how_fresh_it_is() -> None:
     ],
 )
 def test_a_lease_in_every_state(change: dict[str, Any], words: str) -> None:
-    """Late, of an older version, of a clock that is ahead, released, never taken."""
     assert words in " ".join(line(shown(replace(ROW, **change), width=200), "lease").split())
 
 
@@ -113,7 +107,6 @@ def test_a_commit_of_an_older_version_has_no_time() -> None:
 
 
 def test_lag_is_in_words() -> None:
-    """For every state of a shard."""
     found = read()["shards"]
     assert [lag(shard, found) for shard in found.values()] == ["ended", "2m13s behind", "at the tip", "waits for parents"]
     lonely = read(rows=(replace(ROWS[3], parents=frozenset({"shardId-000000000000"})), PARENT))["shards"]
@@ -127,7 +120,6 @@ def test_lag_is_in_words() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_no_line_is_longer_than_the_terminal_and_no_shard_is_cut(width: int) -> None:
-    """Lineage is shown where there is room."""
     text = shown(width=width)
     assert max(map(len, text.splitlines())) <= width
     for row in ROWS:
@@ -136,7 +128,6 @@ def test_no_line_is_longer_than_the_terminal_and_no_shard_is_cut(width: int) -> 
 
 
 def test_the_positions_file_says_what_it_was_read_at() -> None:
-    """Generation, committed batch, stream and table; each shard with its position and its last range."""
     found = read(replace(ROW, table_id="arn:table@1"))
     assert (found["generation"], found["committed"], found["consumerId"], found["tableId"], found["consistent"]) == (
         3,
@@ -152,7 +143,6 @@ def test_the_positions_file_says_what_it_was_read_at() -> None:
 
 
 def test_versions_are_listed_by_their_batches() -> None:
-    """The one that goes on last; one that committed nothing, whose batch the next one stands for; one without a hash; a hash is cut."""
     table = MemoryTable("t")
     table.rows.update({item["id"]: item for item in (ROW.to_item(), *(row.to_item() for row in ROWS))})
     store, epoch = CheckpointStore(table), Epoch(ROW.generation, ROW.token)
@@ -197,7 +187,6 @@ def test_a_table_that_went_on_while_it_was_read_says_so() -> None:
 
 @pytest.mark.parametrize(("millis", "words"), [(0, "0s"), (133_000, "2m13s"), (11_100_000, "3h05m"), (187_200_000, "2d04h")])
 def test_durations_have_two_units(millis: int, words: str) -> None:
-    """As kubectl's."""
     assert lasting(millis) == words
 
 

@@ -24,7 +24,6 @@ Wrong = set[tuple[str, Severity, int | None]]  # kind, severity, number of the s
 
 
 def never_acknowledged(*shards: int) -> Wrong:
-    """Rows without a place."""
     return {("never-acknowledged", WILL_BE_LOST, i) for i in shards}
 
 
@@ -57,12 +56,10 @@ REST: dict[str, Wrong] = {
 
 
 def item(stored: dict[str, dict[str, Any]]) -> RawItem:
-    """A row as a DynamoDB client returns it."""
     return {name: {"B": base64.b64decode(tagged["B"])} if "B" in tagged else tagged for name, tagged in stored.items()}
 
 
 def findings(dump: str, **more: Any) -> tuple[Finding, ...]:
-    """The findings of a dump about its (first) stream, with the oldest records that its stream held."""
     document = json.loads((GOLDEN / f"{dump}.json").read_text())
     tables = {name: (key_schema(t["describe"]), [item(i) for i in t["items"]]) for name, t in document["tables"].items()}
     told = next(iter(document["streams"].values()))
@@ -76,7 +73,6 @@ def findings(dump: str, **more: Any) -> tuple[Finding, ...]:
 
 
 def named(found: tuple[Finding, ...]) -> Wrong:
-    """Findings without their words."""
     return {(f.kind, f.severity, int(f.shard[-12:]) if f.shard else None) for f in found}
 
 
@@ -88,12 +84,10 @@ def test_a_table_shows_what_its_scenario_did_to_it(dump: str, wrong: Wrong) -> N
 
 @pytest.mark.parametrize("dump", ["gokcl-v2-noend", "nifi-migrate-ok", "kinsumer-snowplow-manual"])
 def test_who_starts_at_the_beginning_loses_nothing(dump: str) -> None:
-    """The configuration is the user's to tell."""
     assert not [f for f in findings(dump, initial="trim-horizon") if f.severity.loss]
 
 
 def test_nifi_16003_tells_where_the_only_copy_is() -> None:
-    """And what the next start would do to it."""
     (finding,) = (f for f in findings("nifi-nifi16003") if f.kind == "interrupted-migration")
     for words in ("nifi-nifi16003_migration", "is complete", "holds 4 positions", "the only copy", "deletes that", "shardId-000000000005"):
         assert words in finding.text

@@ -19,12 +19,10 @@ A, B = "shardId-000000000000", "shardId-000000000001"
 
 
 def error(code: str) -> ClientError:
-    """A refusal as boto3 raises it."""
     return ClientError({"Error": {"Code": code, "Message": "said the service"}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Operation")
 
 
 def page(*sequences: str, behind: int = 1000, more: bool = True) -> dict[str, Any]:
-    """A reply of GetRecords."""
     records = [{"SequenceNumber": sequence} for sequence in sequences]
     return {"Records": records, "MillisBehindLatest": behind} | ({"NextShardIterator": "next"} if more else {})
 
@@ -38,14 +36,12 @@ class Api:
     reads: int = 0
 
     def get_shard_iterator(self, **ask: Any) -> Any:
-        """An iterator; a shard that is gone has none."""
         self.asked.append(ask)
         if ask["ShardId"] == B:
             raise error("ResourceNotFoundException")
         return {"ShardIterator": "first"}
 
     def get_records(self, **ask: Any) -> Any:
-        """The next answer."""
         self.asked.append(ask)
         self.reads += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -56,8 +52,6 @@ class Api:
 
 @pytest.fixture
 def walk() -> Callable[..., tuple[BotoOldestRecords, Api, list[float]]]:
-    """Records of a stream over an `Api`, and the pauses made."""
-
     def made(*answers: Any) -> tuple[BotoOldestRecords, Api, list[float]]:
         api, pauses = Api(list(answers)), list[float]()
         catalog = BotoStreamCatalog(StreamAddress("orders", "us-east-1"), patience=Patience(sleep=lambda _: None))
@@ -68,7 +62,6 @@ def walk() -> Callable[..., tuple[BotoOldestRecords, Api, list[float]]]:
 
 
 def test_the_first_record_after_the_horizon_is_the_oldest(walk: Callable[..., Any]) -> None:
-    """One record is asked for, once."""
     records, api, pauses = walk(page("17", "18"))
     assert records.oldest([A]) == {A: "17"}
     assert api.asked[0] == {"StreamName": "orders", "ShardId": A, "ShardIteratorType": "TRIM_HORIZON"}
@@ -86,14 +79,12 @@ def test_empty_replies_are_followed_politely(walk: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize(("last", "calls"), [(page(behind=0), 2), (page(more=False), 2), (page(), CALLS)])
 def test_a_shard_without_a_record_is_missing(walk: Callable[..., Any], last: dict[str, Any], calls: int) -> None:
-    """At the tip, at its end, or after so many calls: nothing is claimed then."""
     records, api, _ = walk(page(), last)
     assert records.oldest([A]) == {}
     assert api.reads == calls
 
 
 def test_a_shard_that_expired_meanwhile_is_missing(walk: Callable[..., Any]) -> None:
-    """The others are told all the same."""
     assert walk(page("17"))[0].oldest([A, B]) == {A: "17"}
 
 
@@ -103,12 +94,10 @@ def test_throttling_is_waited_out(walk: Callable[..., Any]) -> None:
 
 
 def test_who_may_not_read_is_told(walk: Callable[..., Any]) -> None:
-    """With the way around it."""
     with pytest.raises(Refused, match=r"GetRecords of stream orders was refused: AccessDeniedException.*--no-records"):
         walk(error("AccessDeniedException"))[0].oldest([A])
 
 
 def test_a_denial_stays_one(walk: Callable[..., Any]) -> None:
-    """`--json` names its kind, as `migrate` does."""
     with pytest.raises(AccessDenied, match=r"needs kms:Decrypt.*--no-records does without it"):
         walk(error("KMSAccessDeniedException"))[0].oldest([A])

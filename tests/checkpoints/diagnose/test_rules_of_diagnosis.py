@@ -39,7 +39,6 @@ from sluice_checkpoints.stream.model import ShardList
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_table_in_order_has_nothing_wrong(system: str) -> None:
-    """A finished parent, children on their way, nothing older than what is there."""
     oldest = {B: "110", C: "120"}
     assert diagnose(seen(SPLIT, {A: FINISHED, B: at(150), C: at(120)}, system, oldest=oldest)) == ()
 
@@ -52,7 +51,6 @@ def test_a_table_in_order_has_nothing_wrong(system: str) -> None:
     [(at(99), False), (at(99), True), (at(201), True), (FINISHED, False)],
 )
 def test_a_place_that_cannot_be_in_its_shard_is_of_another_stream(stored: StoredPosition, *, closed: bool) -> None:
-    """Before its first number, after its last, or at an end it has not got."""
     finding = only(seen((listed(A, closed=closed),), {A: stored}))
     assert (finding.kind, finding.severity, finding.shard) == ("other-stream", WILL_BE_LOST, A)
     assert "created again" in finding.advice
@@ -76,14 +74,12 @@ def test_a_checkpoint_before_the_oldest_record_is_a_suspected_loss(oldest: str |
 
 
 def test_numbers_are_compared_as_numbers() -> None:
-    """A longer sequence number is higher, whatever its first digit."""
     assert diagnose(seen((listed(A),), {A: at(1000)}, oldest={A: "999"})) == ()
 
 
 @pytest.mark.parametrize("initial", [None, "trim-horizon", "latest"])
 @pytest.mark.parametrize("system", ["kcl", "kinsumer"])
 def test_a_latest_that_was_never_pinned_is_a_loss_to_come(system: str, initial: str | None) -> None:
-    """However the system is configured: the row says it."""
     finding = only(seen((listed(A),), {A: LATEST}, system, initial=initial))
     assert (finding.kind, finding.severity, finding.shard) == ("never-acknowledged", WILL_BE_LOST, A)
     assert "--unstarted trim-horizon" in finding.advice
@@ -118,32 +114,27 @@ def test_a_lost_parent_is_told_once() -> None:
 
 
 def test_a_child_that_waits_for_its_parent_is_in_order() -> None:
-    """It has a row and no progress."""
     assert diagnose(seen(SPLIT, {A: at(150), B: CREATED, C: CREATED})) == ()
 
 
 def test_a_child_that_only_the_row_of_its_parent_knows_is_lost() -> None:
-    """No row, and gone from the stream."""
     reading = replace(table(), shards=(SourceShard(A, FINISHED, children=frozenset({B, C})), SourceShard(B, at(150))))
     assert said(Observation(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, C)]
 
 
 def test_a_child_whose_row_was_refused_is_not_gone() -> None:
-    """It is there, and told of as a row."""
     problem = Problem("app", C, Refused("unknown attribute mark"))
     reading = replace(table(problems=(problem,)), shards=(SourceShard(A, FINISHED, children=frozenset({C})),))
     assert said(Observation(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", SUSPECTED, None)]
 
 
 def test_what_was_left_behind_is_a_warning() -> None:
-    """A prepared checkpoint, a hand-off, a claim: the reader's words."""
     reading = replace(table(), shards=(SourceShard(A, at(150), notes=("a prepared checkpoint", "was being handed over")),))
     assert [f.text for f in diagnose(Observation(reading, ShardList((listed(A),), 0)))] == ["a prepared checkpoint", "was being handed over"]
     assert {f.severity for f in diagnose(Observation(reading, ShardList((listed(A),), 0)))} == {WARNING}
 
 
 def test_an_open_batch_is_told() -> None:
-    """Its records come again."""
     assert said(seen((listed(A),), {A: replace(at(150), again="batch 8 was open")}, "sluice")) == [("read-again", INFO, A)]
 
 
@@ -151,14 +142,12 @@ def test_an_open_batch_is_told() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    """Then by shard."""
     rows = {A: at(150), B: LATEST, C: AT_TIME}
     found = diagnose(seen((listed(B), listed(C)), rows))
     assert [(f.severity, f.shard) for f in found] == [(LOST, A), (WILL_BE_LOST, B), (WARNING, C)]
 
 
 def test_every_finding_says_what_to_do_next() -> None:
-    """Whatever the system and the rows."""
     stores = (None, at(99), at(150), FINISHED, CREATED, LATEST, NONE, AT_TIME)
     stream = (listed(A, closed=True), listed(B, A), listed(C))
     combinations = ({i: s for i, s in zip((A, B, C, D), (a, b, c, a), strict=True) if s} for a in stores for b in stores for c in stores)
@@ -168,7 +157,6 @@ def test_every_finding_says_what_to_do_next() -> None:
 
 
 def test_every_rule_has_a_reason_and_a_turn() -> None:
-    """Each says in a docstring what it looks for, and stands in the table once."""
     rules = [*TABLE_RULES, *SHARD_RULES]
     assert len(set(rules)) == len(rules)
     assert all(rule.__doc__ for rule in rules)

@@ -54,7 +54,6 @@ from sluice_checkpoints.stream.model import ShardList, StreamIdentity
     ],
 )
 def test_hash_keys_that_no_row_answers_for_are_a_hole(system: str, initial: str | None, severity: Severity) -> None:
-    """The keys and their share are named; Sluice's audit finds it by itself."""
     finding = only(seen((listed(A), listed(B)), {A: at(150)}, system, initial=initial))
     assert (finding.kind, finding.severity, finding.shard) == ("hole", severity, B)
     assert f"{2**126} to {2**127 - 1} (25 %" in finding.text
@@ -62,7 +61,6 @@ def test_hash_keys_that_no_row_answers_for_are_a_hole(system: str, initial: str 
 
 @pytest.mark.parametrize("stored", [at(150), FINISHED, CREATED, NONE])
 def test_what_descends_from_a_row_is_no_hole(stored: StoredPosition) -> None:
-    """The child is closed and has children of its own, all without rows."""
     stream = (listed(A, closed=True), listed(B, A, closed=True), listed(C, B))
     assert "hole" not in {kind for kind, _, _ in said(seen(stream, {A: stored}))}
 
@@ -100,7 +98,6 @@ def test_a_lineage_without_any_row_starts_as_configured() -> None:
 
 @pytest.mark.parametrize(("system", "kinds"), [("kcl", []), *((s, [("row-missing", WARNING, A)]) for s in SYSTEMS[1:])])
 def test_only_kcl_deletes_rows_of_finished_shards(system: str, kinds: list[Any]) -> None:
-    """Elsewhere a missing row behind progress is worth a look."""
     assert said(seen((listed(A, closed=True), listed(B, A)), {B: at(150)}, system)) == kinds
 
 
@@ -125,7 +122,6 @@ def test_a_child_without_a_row_starts_at_its_beginning_or_as_configured(system: 
 
 
 def test_rows_that_are_not_understood_are_all_told_and_hide_nothing() -> None:
-    """Every one of 30, and the loss beside them; a shard whose row was refused is no hole."""
     problems = tuple(Problem("app", f"shardId-{i:012d}", Refused("unknown attribute mark")) for i in range(1, 31))
     reading = replace(table(problems=problems), shards=(SourceShard(A, LATEST),))
     found = said(Observation(reading, ShardList((listed(A), listed(B), listed(C)), 0)))
@@ -145,7 +141,6 @@ def test_a_kcl_table_beside_nifi_s_half_made_one_keeps_kcl_s_ways() -> None:
 
 
 def test_rows_of_another_stream_are_a_loss_to_come() -> None:
-    """A row of an earlier epoch, or the whole table."""
     rows = Problem("app", f"1:orders:7:{A}", OtherStream("created at 7")), Problem("app", None, OtherStream("table app is of stream x"))
     found = diagnose(Observation(table(problems=rows), ShardList((listed(A),), 0)))
     assert [(f.kind, f.severity) for f in found] == [("other-stream", WILL_BE_LOST)] * 2
@@ -153,7 +148,6 @@ def test_rows_of_another_stream_are_a_loss_to_come() -> None:
 
 
 def test_what_is_wrong_with_the_table_alone_is_a_warning() -> None:
-    """Exported, never bootstrapped, a migration that is not complete; and what the reader warns of."""
     reading = table("sluice", problems=(Problem("app", None, Refused("table app has no consumer row")),), notes=("no _clients",))
     assert said(Observation(reading, ShardList((), 0))) == [("table", WARNING, None)] * 2
 
@@ -180,14 +174,12 @@ def test_nifi_s_next_start_is_foretold(
 
 @pytest.mark.parametrize(("main", "complete", "loss"), [("gone", False, True), ("nifi", False, True), ("kcl", False, False), ("gone", True, False)])
 def test_a_kcl_table_deleted_before_its_copy_was_complete_is_a_loss(main: str, *, complete: bool, loss: bool) -> None:
-    """As long as it is there, nothing is."""
     stopped = InterruptedMigration(main, "app_migration", 0, complete, (), ())
     found = diagnose(Observation(table("nifi"), ShardList((), 0), interrupted=stopped))
     assert (LOST in {f.severity for f in found}) is loss
 
 
 def test_a_reading_tells_of_every_row_where_a_migration_refuses() -> None:
-    """One reader, asked twice: 25 rows of 27 are not understood."""
     strange = [{"leaseKey": {"S": f"who-{i:02}"}} for i in range(25)]
     good = [{"leaseKey": {"S": i}, "checkpoint": {"S": "LATEST"}, "leaseCounter": {"N": "1"}} for i in (A, B)]
     snapshot = Snapshot("app", {"app": KEY}, {"app": [*strange, *good]})

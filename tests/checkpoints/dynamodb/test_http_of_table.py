@@ -22,14 +22,11 @@ ROW = {"Item": {"id": {"S": "a"}, "n": {"N": "1"}}}
 
 
 class Service:
-    """A connection pool that answers from a list, the last one for ever, and keeps what it was asked."""
-
     def __init__(self) -> None:
         self.answers: list[Exception | tuple[int, bytes, dict[str, str]]] = []
         self.asked: list[tuple[str, dict[str, str]]] = []
 
     def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
-        """See `urllib3.PoolManager.request`."""
         assert (method, url) == ("POST", "https://dynamodb.example/")
         assert b'"TableName":"orders"' in body
         self.asked.append((headers["X-Amz-Target"], headers))
@@ -41,32 +38,26 @@ class Service:
 
 
 def says(content: dict[str, Any], status: int = 200, crc: int | None = None) -> tuple[int, bytes, dict[str, str]]:
-    """A reply as the service makes it."""
     body = json.dumps(content).encode()
     return status, body, {"x-amz-crc32": str(zlib.crc32(body) if crc is None else crc)}
 
 
 @pytest.fixture
 def service() -> Service:
-    """DynamoDB."""
     return Service()
 
 
 class Heard(NoListener):
-    """Keeps why calls were made again."""
-
     def __init__(self) -> None:
         self.causes: set[str] = set()
 
     def again(self, operation: str, cause: str) -> None:
-        """See `Listener`."""
         assert operation
         self.causes.add(cause)
 
 
 @pytest.fixture
 def heard() -> Heard:
-    """What metrics count."""
     return Heard()
 
 
@@ -83,7 +74,6 @@ def table(service: Service, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Dy
 
 
 def test_a_call_is_signed_and_names_its_operation(table: DynamoTable, service: Service) -> None:
-    """As the service's JSON protocol wants it."""
     service.answers = [says(ROW)]
     assert table.get("a") == {"id": "a", "n": 1}
     ((target, headers),) = service.asked
@@ -131,7 +121,6 @@ def test_both_clients_call_one_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_does_not_pass_ends_at_the_limit(table: DynamoTable, service: Service) -> None:
-    """With the call in the message."""
     service.answers = [urllib3.exceptions.ReadTimeoutError(None, "/", "read timed out")]  # type: ignore[arg-type]
     with pytest.raises(ServiceUnavailable, match="GetItem on table orders"):
         table.get("a")
@@ -189,7 +178,6 @@ def test_a_cancelled_transaction_is_made_again_for_the_reason_in_it(
 
 
 def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:
-    """Not an error, and not asked again."""
     service.answers = [says({"__type": "x#ConditionalCheckFailedException", "message": "The conditional request failed", **ROW}, 400)]
     outcome = table.write(Update("a", equals(n=2), put={("n",): 3}))
     assert (outcome.applied, outcome.found) == (False, {"id": "a", "n": 1})
@@ -201,7 +189,6 @@ def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, 
     [("AccessDeniedException", Refused), ("ResourceNotFoundException", Refused), ("ValidationException", SluiceError)],
 )
 def test_a_refusal_is_not_asked_again_and_says_why(table: DynamoTable, service: Service, code: str, expected: type[Exception]) -> None:
-    """By the service's own words, or by what to do."""
     service.answers = [says({"__type": f"com.amazon.coral.service#{code}", "Message": "because"}, 400)]
     with pytest.raises(expected, match=r"because|no table orders"):
         table.get("a")

@@ -17,23 +17,19 @@ from sluice_checkpoints.formats.writers import WRITERS
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world, whose other system is KCL."""
     return Bench()
 
 
 @pytest.fixture
 def new_bench() -> Callable[..., Bench]:
-    """Makes worlds; the argument is the other system's format."""
     return Bench
 
 
 @pytest.fixture(params=list(WRITERS))
 def each(request: pytest.FixtureRequest) -> Bench:
-    """One world for each format."""
     return Bench(request.param)
 
 
 @pytest.fixture
 def crash() -> type[BaseException]:
-    """What a process that is gone leaves behind."""
     return Crash

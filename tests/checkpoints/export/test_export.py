@@ -21,7 +21,6 @@ from sluice_checkpoints.stream.model import ShardPlace, StreamNotFound
 
 
 def stands(bench: Bench) -> dict[str, Position | None]:
-    """What the other system has to say in the end: its own words for where the consumer stands."""
     unstarted = TRIM_HORIZON if bench.writer.unstarted is None else None
     last = bench.stream.shards[ZERO].shard.ending_sequence
     ended = END if bench.writer.supports_shard_end else Position.after(str(last))
@@ -33,7 +32,6 @@ def stands(bench: Bench) -> dict[str, Position | None]:
 
 
 def test_the_other_system_goes_on_where_the_consumer_stands(each: Bench) -> None:
-    """Every shard of the stream, in the words of each format."""
     result = each.exporter().run()
     assert each.says() == stands(each)
     assert result.state == EXPORTED
@@ -59,7 +57,6 @@ def test_nobody_owns_what_was_written(each: Bench) -> None:
 
 @pytest.mark.parametrize(("name", "label"), [("kcl", "Leader"), ("nifi", "__node__#1"), ("nifi", "others")])
 def test_rows_that_are_no_shards_of_the_stream_stay_as_they_are(name: str, label: str) -> None:
-    """Leaders, heartbeats, another stream's rows."""
     bench = Bench(name)
     before = [copy.deepcopy(row) for row in bench.rows if {"S": label} in row.values()]
     bench.exporter().run()
@@ -67,7 +64,6 @@ def test_rows_that_are_no_shards_of_the_stream_stay_as_they_are(name: str, label
 
 
 def test_a_table_that_is_not_there_is_made_with_the_formats_key(each: Bench) -> None:
-    """And filled; nobody can work on it, so nothing is waited for."""
     each.old.tables.clear()
     each.exporter().run()
     assert each.old.tables[OLD][0] == each.writer.keys
@@ -76,13 +72,11 @@ def test_a_table_that_is_not_there_is_made_with_the_formats_key(each: Bench) -> 
 
 
 def migrated(bench: Bench, **choices: Any) -> None:
-    """The consumer's table was made from the other system's, with these options."""
     claim = MigrationClaim.wanted(MigrationRow(OLD, bench.writer.name, 0), bench.stream.describe(), choices)
     bench.table.rows[MIGRATION] = claim.to_item()
 
 
 def test_what_a_migration_was_told_to_leave_out_of_account_hinders_no_way_back(each: Bench) -> None:
-    """An attribute that somebody added stays as it is."""
     for row in each.rows:
         row["ttl"] = {"N": "7"}
     with pytest.raises(Refused, match="ttl"):
@@ -112,7 +106,6 @@ def test_a_row_whose_shard_the_user_placed_is_written_on_the_way_back(each: Benc
     [(name, one) for name, writer in WRITERS.items() for one in (*writer.types, "theirs") if one not in {key.name for key in writer.keys}],
 )
 def test_a_row_that_was_refused_and_placed_is_one_that_its_reader_reads_in_the_end(name: str, attribute: str, said: dict[str, Any]) -> None:
-    """Whichever attribute was wrong: nothing of it stays, but one that the format does not know."""
     bench = Bench(name)
     bench.row(TWO)[attribute] = said
     migrated(bench, place=[f"{TWO}={bench.two}"])
@@ -123,7 +116,6 @@ def test_a_row_that_was_refused_and_placed_is_one_that_its_reader_reads_in_the_e
 
 
 def test_what_was_said_of_another_table_does_not_count() -> None:
-    """The table was made from that one."""
     bench = Bench()
     bench.row(TWO)["ttl"] = {"N": "7"}
     migrated(bench, **{"ignore-attribute": ["ttl"]})
@@ -133,7 +125,6 @@ def test_what_was_said_of_another_table_does_not_count() -> None:
 
 
 def test_a_row_that_stands_further_is_kept_with_a_warning_that_names_both(each: Bench) -> None:
-    """Nothing is ever lowered, though the consumer says otherwise."""
     further = each.advance(TWO)
     before = copy.deepcopy(each.row(TWO))
     result = each.exporter().run()
@@ -177,14 +168,12 @@ def test_a_table_with_rows_that_are_not_understood_is_refused(each: Bench) -> No
 
 
 def test_rows_that_are_not_understood_are_refused_even_where_no_other_is_there(each: Bench) -> None:
-    """A table without a row of this stream is not simply an empty one."""
     each.rows[:] = [each.row(ONE) | {"newThing": {"S": "x"}}]
     with pytest.raises(Refused, match="newThing"):
         each.exporter().run()
 
 
 def test_a_table_of_another_key_is_refused(each: Bench) -> None:
-    """It is another system's."""
     each.old.tables[OLD] = ((TableKey("other", "HASH", "S"),), [])
     with pytest.raises(Refused, match="other HASH S"):
         each.exporter().run()
@@ -198,7 +187,6 @@ def test_a_table_of_another_stream_is_refused(each: Bench) -> None:
 
 
 def test_a_table_of_several_streams_is_refused(bench: Bench) -> None:
-    """Its keys name streams, which is not written."""
     bench.row(ONE)["leaseKey"] = {"S": f"000000000000:orders:1700000000:{ONE}"}
     with pytest.raises(Refused, match="several streams"):
         bench.exporter().run()
@@ -213,7 +201,6 @@ def test_a_table_of_several_streams_is_refused(bench: Bench) -> None:
     ids=["KCL 3.5", "KCL 3.4"],
 )
 def test_a_workers_name_does_not_make_a_table_one_of_several_streams(bench: Bench, row: dict[str, Any], table: str) -> None:
-    """It looks like a lease key, and is in a row that is no lease."""
     if table == OLD:
         bench.rows.append(row)
     else:
@@ -222,13 +209,10 @@ def test_a_workers_name_does_not_make_a_table_one_of_several_streams(bench: Benc
 
 
 class Passed:
-    """Says that records are gone, or are not; remembers which it was asked of."""
-
     def __init__(self, *, gone: bool) -> None:
         self.gone, self.asked = gone, list[ShardPlace]()
 
     def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
-        """See `PassedRecords.passed`."""
         self.asked += places
         return frozenset(self.asked) if self.gone else frozenset()
 
@@ -253,7 +237,6 @@ def test_a_place_inside_a_record_that_is_gone_is_the_place_behind_it(name: str) 
 
 
 def test_a_table_without_rows_of_this_stream_is_filled(each: Bench) -> None:
-    """For example one that serves other streams only."""
     each.rows[:] = [row for row in each.rows if {"S": "others"} in row.values() or {"S": "Leader"} in row.values()]
     each.exporter().run()
     assert each.says() == stands(each)
@@ -276,7 +259,6 @@ def test_a_table_that_kinsumer_would_not_find_is_not_made() -> None:
 
 @pytest.mark.parametrize(("to", "said"), [("x", "--to 'x'"), (TABLE, "own table")])
 def test_a_name_that_cannot_be_is_refused(bench: Bench, to: str, said: str) -> None:
-    """Before anything is read."""
     with pytest.raises(Refused, match=said):
         bench.exporter(to=to)
 
@@ -292,7 +274,6 @@ def test_a_name_that_cannot_be_is_refused(bench: Bench, to: str, said: str) -> N
     ],
 )
 def test_what_is_not_the_consumers_is_refused_before_the_lease_is_taken(spoil: Any, said: str) -> None:
-    """Another stream, an unfinished bootstrap, letters that are owed, no consumer, a place inside of an aggregate in a format that has none."""
     bench = Bench("nifi")
     spoil(bench)
     before = copy.deepcopy(bench.rows)
@@ -320,7 +301,6 @@ def test_a_stream_that_is_being_deleted_is_refused(bench: Bench, monkeypatch: py
 
 
 def test_a_stream_that_is_gone_is_refused(bench: Bench) -> None:
-    """There is nothing to give back."""
     bench.stream.exists = False
     with pytest.raises(StreamNotFound):
         bench.exporter().run()
@@ -330,7 +310,6 @@ def test_a_stream_that_is_gone_is_refused(bench: Bench) -> None:
 
 
 def test_an_export_that_is_done_says_so(bench: Bench) -> None:
-    """And writes nothing, whatever the other system has done since."""
     bench.exporter().run()
     bench.advance(ONE)
     before, mark = copy.deepcopy(bench.rows), len(bench.calls.log)
@@ -349,7 +328,6 @@ def test_an_export_to_a_second_table_is_refused(bench: Bench) -> None:
 
 @pytest.mark.parametrize("quiet", [None, 60])
 def test_a_dry_run_writes_nothing(each: Bench, quiet: float | None) -> None:
-    """Not even the lease; the plan is the one that a run would follow."""
     before, consumer = copy.deepcopy(each.rows), dict(each.consumer)
     dry = each.exporter(quiet_seconds=quiet).dry_run()
     assert (each.rows, each.consumer) == (before, consumer)
@@ -360,7 +338,6 @@ def test_a_dry_run_writes_nothing(each: Bench, quiet: float | None) -> None:
 
 
 def test_a_dry_run_may_look_whether_the_other_table_is_at_rest(bench: Bench) -> None:
-    """If a quiet period was asked for."""
     bench.calls.visit = lambda what: bench.row(ONE).update(leaseCounter={"N": "9"}) if what == "before wake" else None
     with pytest.raises(SourceActive, match="leaseCounter"):
         bench.exporter(quiet_seconds=60).dry_run()

@@ -21,14 +21,11 @@ EXPORT = ["export", "--table", TABLE, "--to", OLD, "--stream", "orders", "--regi
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The termination log."""
     return tmp_path / "termination-log"
 
 
 @pytest.fixture
 def call(each: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of in-memory fakes."""
-
     def world(_options: export.ExportOptions, output: Any) -> Any:
         return replace(each.world(), progress=LoggedProgress(output.log))
 
@@ -38,7 +35,6 @@ def call(each: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
 
 
 def test_an_export_ends_with_0_and_a_document(call: Callable[..., Result], log: Path, each: Bench) -> None:
-    """One JSON document on stdout and nothing else there; the same without its plan in the termination log."""
     result = call("--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -55,7 +51,6 @@ def each_counts(bench: Bench) -> dict[str, int]:
 
 
 def test_an_export_that_was_done_ends_with_0_again(call: Callable[..., Result]) -> None:
-    """And says so."""
     call()
     again = call("--json")
     document = json.loads(again.stdout)
@@ -65,7 +60,6 @@ def test_an_export_that_was_done_ends_with_0_again(call: Callable[..., Result]) 
 
 
 def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result], each: Bench) -> None:
-    """Where it stands, what is written, what was there, and why."""
     result = call("--dry-run")
     assert result.exit_code == 0
     for text in (ZERO, FOUR, "END", "its position", "finished", each.first[-8:], each.second[-8:], "nothing was written", "PLANNED"):
@@ -74,7 +68,6 @@ def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result]
 
 
 def test_warnings_and_progress_go_to_stderr(call: Callable[..., Result], each: Bench) -> None:
-    """The document has a few of them, the log has all."""
     further = each.advance(TWO)
     result = call("--json")
     document = json.loads(result.stdout)
@@ -85,7 +78,6 @@ def test_warnings_and_progress_go_to_stderr(call: Callable[..., Result], each: B
 
 
 def test_the_table_shows_what_is_kept_and_what_comes_again(call: Callable[..., Result], each: Bench) -> None:
-    """In words."""
     each.advance(TWO)
     each.put(ShardRow.from_item(each.table.rows[f"shard/{ONE}"] | {"batch": 8}))
     result = call()
@@ -106,7 +98,6 @@ def test_the_table_shows_what_is_kept_and_what_comes_again(call: Callable[..., R
 def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 - a table of cases
     call: Callable[..., Result], log: Path, each: Bench, spoil: Callable[[Any], None], code: int, reason: str, named: str
 ) -> None:
-    """On stdout as a document, on stderr for people, and in the termination log."""
     spoil(each)
     result = call("--json")
     document = json.loads(result.stdout)
@@ -128,6 +119,5 @@ def test_the_termination_log_has_a_limit(call: Callable[..., Result], log: Path,
 
 @pytest.mark.parametrize("wrong", [["--format", "sluice"], ["--format", "auto"], ["--quiet-seconds", "-1"], ["--lease-seconds", "0"]])
 def test_wrong_usage_ends_with_2(wrong: list[str]) -> None:
-    """Before anything is called: an export names its format, and Sluice's own is not given back."""
     assert CliRunner().invoke(main, [*EXPORT, "--format", "kcl", *wrong]).exit_code == 2
     assert CliRunner().invoke(main, EXPORT).exit_code == 2

@@ -16,7 +16,6 @@ QUIET = 1  # seconds, so that there are few calls
 
 @pytest.fixture(params=[("kcl", True), ("kcl", False), ("nifi", True), ("vmware-go-kcl", True), ("kinsumer", True)], ids=str)
 def make(request: pytest.FixtureRequest) -> Callable[[], Bench]:
-    """Makes worlds of one format, in which the other table is there or not."""
     name, there = request.param
 
     def new() -> Bench:
@@ -29,7 +28,6 @@ def make(request: pytest.FixtureRequest) -> Callable[[], Bench]:
 
 
 def finished(bench: Bench) -> Bench:
-    """The same world after an export that nothing disturbs."""
     bench.exporter(quiet_seconds=QUIET).run()
     return bench
 
@@ -61,7 +59,6 @@ def test_a_crash_at_any_call_leads_to_the_same_end(make: Callable[[], Bench], cr
 
 
 def test_a_lost_reply_of_any_call_leads_to_the_same_end(make: Callable[[], Bench]) -> None:
-    """The run ends, the lease is given back if it still can be, and the next run finishes."""
     whole = finished(make())
     for at in range(CALLS):
         bench = make()
@@ -94,13 +91,11 @@ class Repeating(MemoryTargetTables):
     """Tables on which every write loses its first reply and is sent again, without the idempotency token that DynamoDB offers."""
 
     def write(self, table: str, changes: Any) -> Any:
-        """Twice."""
         super().write(table, changes)
         return super().write(table, changes)
 
 
 def test_a_write_that_is_repeated_because_its_reply_was_lost_is_recognised(make: Callable[[], Bench]) -> None:
-    """By the rows themselves: no false "in use"."""
     whole, bench = finished(make()), make()
     bench.old = Repeating(bench.old.tables, bench.calls)
     assert finished(bench).end_state() == whole.end_state()
@@ -110,13 +105,11 @@ class Half(MemoryTargetTables):
     """Tables on which an earlier run of this program wrote one of two transactions and crashed."""
 
     def write(self, table: str, changes: Any) -> Any:
-        """Its first row only, and then a reply that is lost."""
         super().write(table, changes[:1])
         raise ServiceUnavailable("no answer")
 
 
 def test_an_export_that_stopped_between_two_transactions_is_finished_by_the_next(make: Callable[[], Bench]) -> None:
-    """What stands already is not written again."""
     whole, bench = finished(make()), make()
     tables = bench.old.tables
     bench.old = Half(tables, bench.calls)

@@ -24,7 +24,6 @@ from sluice_checkpoints.protocol.store import Epoch
 
 
 def test_a_consumer_that_runs_is_left_alone(bench: Bench) -> None:
-    """Its heartbeat moves: nothing is written, and it keeps its lease."""
     taken = take_over(bench.store, RUNS, Watcher())
 
     def beat(what: str) -> None:
@@ -70,7 +69,6 @@ def test_a_reset_that_dies_half_way_while_its_lease_is_waited_for_is_refused(ben
 
 
 def test_a_table_with_a_reset_under_way_is_not_marked_as_exported(bench: Bench) -> None:
-    """The condition of the last write."""
     taken = take_over(bench.store, RUNS, Watcher())
     bench.consumer.update(state=RESETTING, reset="r1")
     assert not bench.store.export(taken.epoch, "other")
@@ -78,7 +76,6 @@ def test_a_table_with_a_reset_under_way_is_not_marked_as_exported(bench: Bench) 
 
 
 def test_a_lease_whose_holder_is_silent_is_waited_out_in_full(bench: Bench) -> None:
-    """It promised 20 seconds."""
     del bench.consumer["released"]
     bench.exporter(quiet_seconds=0).run()
     assert bench.seconds >= 20
@@ -86,7 +83,6 @@ def test_a_lease_whose_holder_is_silent_is_waited_out_in_full(bench: Bench) -> N
 
 
 def test_the_lease_is_beaten_while_the_other_table_is_watched(each: Bench) -> None:
-    """A driver that comes meanwhile finds it alive, in every third of the lease."""
     beats: list[float] = []
     each.calls.visit = lambda what: beats.append(each.seconds) if what == "after write" else None
     each.exporter(lease_millis=9_000).run()
@@ -117,7 +113,6 @@ def test_the_lease_is_beaten_while_rows_are_written(bench: Bench) -> None:
     ],
 )
 def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: Bench, moment: str, passed: float, *, wrote: bool) -> None:
-    """A driver came: that one goes on from here, and what it does to the lease is not undone."""
     before = copy.deepcopy(bench.rows)
     bench.calls.visit = lambda what: come(bench, passed) if what == moment else None
     with pytest.raises(LeaseHeld, match="another epoch"):
@@ -128,7 +123,6 @@ def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: B
 
 
 def come(bench: Bench, passed: float) -> None:
-    """A driver takes the lease after so many seconds."""
     bench.calls.visit = lambda _what: None
     bench.seconds += passed
     seen = bench.store.consumer()
@@ -152,7 +146,6 @@ def test_what_the_consumer_did_until_its_lease_was_taken_counts(bench: Bench) ->
 
 
 def test_the_last_write_asks_for_the_lease(bench: Bench) -> None:
-    """`export` of an epoch that is over is refused and changes nothing."""
     taken = take_over(bench.store, RUNS, Watcher())
     before = dict(bench.consumer)
     assert not bench.store.export(Epoch(taken.epoch.generation, "another"), OLD)
@@ -166,7 +159,6 @@ def test_the_last_write_asks_for_the_lease(bench: Bench) -> None:
 
 
 def test_a_table_that_moves_is_in_use(each: Bench) -> None:
-    """Two scans differ: nothing is written, and the lease is given back."""
     where = each.rows[-1]
     name = (
         "lastUpdateTimestamp" if "lastUpdateTimestamp" in where else next(n for n, t in where.items() if n not in {k.name for k in each.writer.keys})
@@ -214,7 +206,6 @@ def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
 
 
 def test_a_table_is_watched_as_long_as_its_format_needs(each: Bench) -> None:
-    """Or as long as the user says."""
     each.exporter().run()
     assert each.seconds >= each.writer.reader.quiet(each.snapshot())
     other = Bench(each.writer.name)
@@ -223,7 +214,6 @@ def test_a_table_is_watched_as_long_as_its_format_needs(each: Bench) -> None:
 
 
 def test_a_row_that_moves_between_reading_and_writing_is_not_lowered(each: Bench) -> None:
-    """The write's condition fails; the transaction changes nothing, and the export ends with 75."""
     after: list[Any] = []
 
     def visit(what: str) -> None:
@@ -238,7 +228,6 @@ def test_a_row_that_moves_between_reading_and_writing_is_not_lowered(each: Bench
 
 
 def test_a_row_that_moves_after_it_was_written_stops_the_end(bench: Bench) -> None:
-    """A worker that wakes up takes a lease: Sluice's table stays open."""
     bench.calls.visit = lambda what: bench.row(ONE).update(leaseOwner={"S": "w"}) if what == "after write target" else None
     with pytest.raises(SourceActive, match=ONE):
         bench.exporter().run()

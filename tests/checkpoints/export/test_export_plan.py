@@ -24,12 +24,10 @@ NO_WORD = [name for name in FORMATS if WRITERS[name].unstarted]
 
 
 def after(sequence: int, sub: int | None = None) -> Position:
-    """A place."""
     return Position.after(str(sequence), sub)
 
 
 def row(start: Position, end: Position, batch: int = 7) -> ShardRow:
-    """A row whose last range is (start, end]."""
     return ShardRow(ID, start, end, batch=batch)
 
 
@@ -43,13 +41,11 @@ def made(name: str, *rows: ShardRow, shard: Shard = OPEN, old: Any = None) -> Ex
 
 
 def one(name: str, *rows: ShardRow, shard: Shard = OPEN, old: Any = None) -> PlannedShard:
-    """The one entry of that plan."""
     (entry,) = made(name, *rows, shard=shard, old=old).entries
     return entry
 
 
 def stored(name: str, position: Position | None, shard: Shard = CLOSED) -> Any:
-    """A row that the other system has."""
     start = position or TRIM_HORIZON
     change = one(name, row(start, start), shard=shard).change
     return change.after if change else None
@@ -57,7 +53,6 @@ def stored(name: str, position: Position | None, shard: Shard = CLOSED) -> Any:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_shard_is_exported_where_it_stands(name: str) -> None:
-    """The end of its last range, if that batch was committed."""
     entry = one(name, row(after(150), after(200)))
     assert (entry.expressible.position, entry.outcome, entry.was) == (after(200), WRITTEN, None)
     assert made(name, row(after(150), after(200))).warnings == ()
@@ -65,7 +60,6 @@ def test_a_shard_is_exported_where_it_stands(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_open_batch_is_exported_from_its_start_and_comes_again(name: str) -> None:
-    """Its records may have been processed: the warning names the batch."""
     found = made(name, row(after(150), after(200), batch=8))
     assert found.entries[0].expressible.position == after(150)
     assert found.entries[0].expressible.again
@@ -73,7 +67,6 @@ def test_an_open_batch_is_exported_from_its_start_and_comes_again(name: str) -> 
 
 
 def test_an_open_batch_that_is_empty_says_nothing() -> None:
-    """Nothing of it can come again."""
     found = made("kcl", row(after(150), after(150), batch=8))
     assert (found.entries[0].expressible.again, found.warnings) == (False, ())
 
@@ -99,7 +92,6 @@ def test_a_shard_that_was_not_started_says_what_has_to_be_set(name: str, rows: t
 
 
 def test_kcl_can_say_that_a_shard_was_not_started() -> None:
-    """And needs no setting, whatever initial position it has."""
     assert made("kcl").warnings == ()
     assert one("kcl").expressible.position == TRIM_HORIZON
 
@@ -112,7 +104,6 @@ def test_a_place_inside_an_aggregate_is_refused_where_it_cannot_be_said(name: st
 
 
 def test_kcl_can_say_a_place_inside_an_aggregate() -> None:
-    """The user record is kept, 0 as well."""
     for sub in (0, 2):
         assert one("kcl", row(after(150, sub), after(150, sub))).expressible.position == after(150, sub)
 
@@ -122,12 +113,10 @@ def test_kcl_can_say_a_place_inside_an_aggregate() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if WRITERS[name].supports_shard_end])
 def test_a_finished_shard_is_finished(name: str) -> None:
-    """In the format's own word."""
     assert one(name, row(after(150), END), shard=CLOSED).expressible.position == END
 
 
 def test_nifi_gets_the_last_sequence_number_of_a_finished_shard() -> None:
-    """After it there is nothing to read."""
     found = made("nifi", row(after(150), END), shard=CLOSED)
     assert found.entries[0].expressible.position == after(900)
     assert found.warnings == ()
@@ -135,7 +124,6 @@ def test_nifi_gets_the_last_sequence_number_of_a_finished_shard() -> None:
 
 @pytest.mark.parametrize("shard", [STRANGE, OPEN])
 def test_nifi_gets_the_last_known_place_if_a_finished_shard_has_no_real_end(shard: Shard) -> None:
-    """With a warning that records come again."""
     found = made("nifi", row(after(150), END), shard=shard)
     assert found.entries[0].expressible.position == after(150)
     assert "records after 150 come again" in found.warnings[0]
@@ -151,7 +139,6 @@ def test_nifi_gets_no_place_of_a_finished_shard_of_which_none_is_known(start: Po
 
 
 def test_shards_that_the_stream_no_longer_knows_are_left_out() -> None:
-    """One that was not finished has lost what came after its place: that is said."""
     finished, unfinished = ShardRow(GONE, after(1), END, batch=1), ShardRow(GONE, after(1), after(2), batch=1)
     here = row(after(150), after(200))
     assert made("kcl", here, finished).warnings == ()
@@ -167,7 +154,6 @@ ENDED = [(name, after(150), END) for name in FORMATS if WRITERS[name].supports_s
 
 @pytest.mark.parametrize(("name", "ours", "theirs"), [*((name, *pair) for name in FORMATS for pair in FURTHER), *ENDED])
 def test_a_row_that_stands_further_is_kept(name: str, ours: Position, theirs: Position) -> None:
-    """With one warning, which names both; what could not be said no longer matters."""
     old = stored(name, theirs)
     found = made(name, row(ours, ours), shard=CLOSED, old=old)
     assert (found.entries[0].outcome, found.entries[0].change, found.changes) == (KEPT, None, ())
@@ -179,7 +165,6 @@ def test_a_row_that_stands_further_is_kept(name: str, ours: Position, theirs: Po
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(("theirs", "ours"), [(after(150), after(200)), (None, after(150)), (None, TRIM_HORIZON)])
 def test_a_row_that_stands_behind_is_moved(name: str, theirs: Position | None, ours: Position) -> None:
-    """Numbers are compared as numbers."""
     old = stored(name, theirs)
     entry = one(name, row(ours, ours), shard=CLOSED, old=old)
     assert entry.outcome == (UNCHANGED if ours == TRIM_HORIZON else WRITTEN)
@@ -202,7 +187,6 @@ def test_places_are_compared_as_numbers(ours: int, theirs: int, outcome: str) ->
     ],
 )
 def test_inside_a_record_is_before_its_end(ours: Position, theirs: Position, outcome: str) -> None:
-    """User records are in their order too."""
     assert one("kcl", row(ours, ours), old=stored("kcl", theirs, OPEN)).outcome == outcome
 
 
@@ -234,7 +218,6 @@ def test_a_row_of_another_stream_is_refused(name: str) -> None:
 
 
 def test_the_counts_say_what_is_done() -> None:
-    """Records that come again are not counted where the row is kept."""
     open_batch = row(after(150), after(200), batch=8)
     assert made("kcl", open_batch).counts == {"written": 1, "unchanged": 0, "kept": 0, "readAgain": 1}
     assert made("kcl", open_batch, old=stored("kcl", after(180), OPEN)).counts == {"written": 0, "unchanged": 0, "kept": 1, "readAgain": 0}
@@ -242,7 +225,6 @@ def test_the_counts_say_what_is_done() -> None:
 
 
 def test_a_line_of_the_document_names_both_sides() -> None:
-    """Where it stands, what was there, what is said, and why."""
     document = as_document(one("nifi", row(after(150), END), shard=CLOSED, old=stored("nifi", after(120), CLOSED)))
     assert document == {
         "shard": ID,

@@ -26,13 +26,11 @@ CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))
 
 
 def migrate(bench: Bench, targets: MemoryTargets, target: str) -> MigrationResult:
-    """Takes over from the other system's table into a new one."""
     world = MigrationPorts(bench.old, Catalog(bench.stream, bench.calls), targets, bench._clock, bench._sleep, lambda: target)
     return Migrator(MigrationRequest(OLD, target), world).run()
 
 
 def stands(store: CheckpointStore) -> dict[str, Position]:
-    """Where every shard stands."""
     consumer = store.consumer()
     return {i: row.committed_position(consumer.committed if consumer else 0) for i, row in store.shards().items()}
 
@@ -61,7 +59,6 @@ def whole(bench: Bench, positions: dict[str, Position]) -> dict[str, Position]:
 
 
 def test_there_and_back_and_there_again_loses_nothing_and_repeats_nothing(each: Bench) -> None:
-    """Taken over, consumed, given back, taken over once more: every shard stands where it stood."""
     targets = MemoryTargets()
     migrate(each, targets, "sluice-first")
     first = CheckpointStore(targets.tables["sluice-first"])
@@ -90,7 +87,6 @@ def test_kinsumer_delivers_nothing_of_a_finished_shard_again(new: bool) -> None:
 
 
 def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:
-    """The other system finds its own checkpoints; where they said nothing, they say the beginning."""
     targets = MemoryTargets()
     were = each.says()
     migrate(each, targets, "sluice-first")
@@ -102,7 +98,6 @@ def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:
 
 
 def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
-    """A driver crashed after it had bound batch 8: the other system starts where that starts."""
     each.put(ShardRow(ONE, Position.after(each.first), Position.after(each.second), generation=3, batch=8))
     result = each.exporter().run()
     assert (each.says()[ONE], each.says()[TWO]) == (Position.after(each.first), Position.after(each.two))
@@ -113,7 +108,6 @@ def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
     "name", ["kcl1-graceful", "kcl1-sigkill", "kcl2-graceful", "kcl34-graceful", "kcl3-graceful", "kcl3-sigkill", "kcl3-latest", "kcl3-pending"]
 )
 def test_tables_that_kcl_itself_wrote_come_back_as_they_were(golden: Callable[[str], Any], name: str) -> None:
-    """Every lease has its place, the word LATEST is the beginning, nobody owns one; leaders and workers stay untouched."""
     dump, seconds = golden(name), [0.0]
     tables = MemoryTargetTables({name: (KCL.keys, dump.rows)})
 

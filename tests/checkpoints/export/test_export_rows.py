@@ -30,7 +30,6 @@ def write(name: str, position: Position | None, had: Any = None) -> Any:
 
 
 def lease(checkpoint: str, sub: str = "0", **more: Any) -> Any:
-    """A lease of KCL that nobody owns and that was never there before."""
     return {
         "leaseKey": {"S": ID},
         "checkpoint": {"S": checkpoint},
@@ -44,12 +43,10 @@ def lease(checkpoint: str, sub: str = "0", **more: Any) -> Any:
 
 
 def nifi(**more: Any) -> Any:
-    """A row of NiFi."""
     return {"streamName": {"S": "orders"}, "shardId": {"S": ID}, "lastUpdateTimestamp": {"N": str(AT)}} | more
 
 
 def kinsumer(number: Any, **more: Any) -> Any:
-    """A checkpoint of kinsumer."""
     times = {"LastUpdate": {"N": f"{AT}000000"}, "LastUpdateRFC": {"S": "Tue, 14 Nov 2023 22:13:20 +0000"}}
     return {"Shard": {"S": ID}, "SequenceNumber": number, "Finished": NOTHING, "FinishedRFC": NOTHING} | times | more
 
@@ -77,7 +74,6 @@ GO = {"ShardID": {"S": ID}, "ParentShardId": {"S": PARENT}}
     ],
 )
 def test_a_new_row_is_what_its_system_would_have_left(name: str, position: Position | None, row: Any) -> None:
-    """Every attribute, with its type."""
     assert write(name, position) == row
 
 
@@ -91,7 +87,6 @@ SAID = {
 
 @pytest.mark.parametrize(("name", "position"), [(name, position) for name, said in SAID.items() for position in said])
 def test_what_is_written_is_understood_by_the_formats_own_reader(name: str, position: Position | None) -> None:
-    """And means the same again."""
     writer = WRITERS[name]
     snapshot = Snapshot("t", {"t": writer.keys}, {"t": (write(name, position),)})
     ((row,),) = (writer.reader.parse(snapshot, STREAM).shards,)
@@ -134,7 +129,6 @@ def test_a_lease_keeps_what_says_nothing_of_the_place_and_its_counter_moves() ->
 
 
 def test_a_lease_that_had_no_counter_gets_one() -> None:
-    """The reader refuses such rows; the writer does not fall over them."""
     assert write("kcl", S150, {"leaseKey": {"S": ID}})["leaseCounter"] == {"N": "1"}
 
 
@@ -194,7 +188,6 @@ def test_attributes_are_compared_as_dynamodb_compares_them(left: Any, right: Any
 
 @pytest.mark.parametrize(("left", "right"), [({"N": "1"}, {"S": "1"}), ({"S": ""}, None), (NOTHING, None), ({"L": [{"N": "1"}]}, {"L": []})])
 def test_types_and_absence_count(left: Any, right: Any) -> None:
-    """NULL is not the same as nothing."""
     assert not same(left, right)
     assert not same_rows({"a": left}, {"a": right} if right else {})
 
@@ -218,7 +211,6 @@ def test_a_change_asks_for_every_known_attribute_as_it_was_read(before: Any, fou
 
 
 def test_a_transaction_whose_reply_was_lost_counts_as_made() -> None:
-    """Its rows stand as they are wanted."""
     tables = MemoryTargetTables({"t": (KEYS, [BEFORE])})
     changes = [RowChange(KEYS, BEFORE, AFTER, KNOWN), RowChange(KEYS, None, {"id": {"S": "b"}}, KNOWN)]
     assert tables.write("t", changes) == {}
@@ -228,7 +220,6 @@ def test_a_transaction_whose_reply_was_lost_counts_as_made() -> None:
 
 @pytest.mark.parametrize("rows", [[], [BEFORE | {"s": {"S": "x"}}]])
 def test_a_row_that_moved_or_went_is_somebody_at_work(rows: list[Any]) -> None:
-    """Not a lost reply."""
     with pytest.raises(SourceActive, match="a moved"):
         write_rows(MemoryTargetTables({"t": (KEYS, rows)}), "t", [RowChange(KEYS, BEFORE, AFTER, KNOWN)])
 

@@ -46,7 +46,6 @@ class Calls:
     visit: Callable[[str], None] = lambda _what: None
 
     def __call__(self, when: str, operation: str, _argument: object) -> None:
-        """The hook."""
         number = len(self.log)
         self.log.append(f"{when} {operation}")
         if self.crash_at is not None and number >= self.crash_at:
@@ -58,23 +57,18 @@ class Calls:
 
 @dataclass
 class Catalog:
-    """A stream catalog whose calls are counted."""
-
     stream: MemoryStream
     calls: Calls
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog`."""
         self.calls("before", "describe stream", None)
         return self.stream.describe()
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog`."""
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PositionCatalog`."""
         self.calls("before", "ask about places", None)
         return self.stream.disowned(places)
 
@@ -120,21 +114,17 @@ class Bench:
 
     @property
     def store(self) -> CheckpointStore:
-        """The consumer's table, for what others do to it."""
         return CheckpointStore(self.table)
 
     @property
     def consumer(self) -> dict[str, Any]:
-        """The consumer row."""
         return self.table.rows[CONSUMER]
 
     @property
     def rows(self) -> list[Any]:
-        """The other system's rows, to be changed."""
         return self.old.tables[OLD][1]
 
     def row(self, shard: str) -> dict[str, Any]:
-        """The other system's row of a shard."""
         last = self.writer.keys[-1].name
         return next(row for row in self.rows if row[last] == {"S": shard} and row.get("streamName") != {"S": "others"})
 
@@ -145,23 +135,18 @@ class Bench:
         return number
 
     def put(self, row: ShardRow) -> None:
-        """Changes a row of the consumer."""
         self.table.rows[row.key] = row.to_item()
 
     def says(self) -> dict[str, Position | None]:
-        """What the other table says, as its own reader understands it."""
         return {row.id: row.stored.position for row in self.writer.reader.parse(self.snapshot(), self.stream.describe()).shards}
 
     def snapshot(self) -> Snapshot:
-        """The other table as it stands."""
         return Snapshot(OLD, {OLD: self.writer.keys}, {OLD: copy.deepcopy(self.rows)})
 
     def world(self) -> ExportPorts:
-        """The ports of one process."""
         return ExportPorts(self.store, Catalog(self.stream, self.calls), self.old, self._clock, self._sleep)
 
     def exporter(self, **changes: Any) -> Exporter:
-        """A new process that is to export."""
         return Exporter(replace(self.request, **changes), self.world())
 
     def end_state(self) -> tuple[Any, ...]:
@@ -181,7 +166,6 @@ class Bench:
 
 
 def rows_of(name: str, bench: Bench) -> list[Any]:
-    """The rows that the other system left behind, as it writes them."""
     return {"kcl": _kcl, "nifi": _nifi, "vmware-go-kcl": _vmware_go_kcl, "kinsumer": _kinsumer}[name](bench)
 
 

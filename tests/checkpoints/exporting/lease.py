@@ -12,13 +12,11 @@ RUNS = LeaseRequest(20_000, "driver", "now")
 
 
 def untouched(bench: Bench, before: Any) -> None:
-    """Nothing was written anywhere but in the lease, and that is free."""
     assert bench.rows == before
     assert bench.consumer["state"] == "ACTIVE"
     assert bench.consumer["released"]
 
 
 def split(bench: Bench, times: int) -> None:
-    """Splits open shards."""
     for _ in range(times):
         bench.stream.split(next(shard.id for shard in bench.stream.list_shards().shards if not shard.closed))

@@ -33,7 +33,6 @@ def test_the_format_is_known_by_the_keys_of_its_tables(schemas: dict[str, KeySch
 
 
 def test_a_kcl_table_may_be_named_so_though_nifi_had_begun_to_copy_it() -> None:
-    """Both names are true of it."""
     assert choose("kcl", "app", {"app": KCL, "app_migration": NIFI}).name == "kcl"
 
 
@@ -47,7 +46,6 @@ def test_a_kcl_table_may_be_named_so_though_nifi_had_begun_to_copy_it() -> None:
     ],
 )
 def test_a_table_of_an_unknown_key_is_refused_naming_it(keys: KeySchema) -> None:
-    """Whether or not a format was named."""
     for name in ("auto", "kcl"):
         with pytest.raises(Refused) as refused:
             choose(name, "app", {"app": keys})
@@ -56,7 +54,6 @@ def test_a_table_of_an_unknown_key_is_refused_naming_it(keys: KeySchema) -> None
 
 @pytest.mark.parametrize(("named", "keys", "found"), [("nifi", KCL, "kcl"), ("kcl", NIFI, "nifi"), ("kinsumer", GO, "vmware-go-kcl")])
 def test_a_named_format_that_the_key_contradicts_is_refused(named: str, keys: KeySchema, found: str) -> None:
-    """When key and name disagree, one of them is a mistake."""
     with pytest.raises(Refused, match=f"of format {found}, but format {named} was named"):
         choose(named, "app", {"app": keys})
 
@@ -70,7 +67,6 @@ def test_companions_are_looked_for_only_beside_tables_that_may_have_them() -> No
 
 
 def test_a_table_beside_the_source_is_read_when_it_is_its_formats() -> None:
-    """Kinsumer's clients and metadata."""
     tables: dict[str, Any] = {f"app_{name}": (keys, []) for name, keys in (("checkpoints", SHARD), ("clients", KCL), ("metadata", GO), ("other", GO))}
     assert set(take_snapshot(MemorySources(tables), "app_checkpoints")[1].tables) == {"app_checkpoints", "app_clients", "app_metadata"}
 
@@ -94,5 +90,4 @@ def test_the_right_name_is_offered_for_kinsumers_application() -> None:
 
 
 def test_every_format_has_one_name() -> None:
-    """They are choices of the command line and of the resource."""
     assert sorted(f.name for f in FORMATS) == ["kcl", "kinsumer", "nifi", "sluice", "vmware-go-kcl"]

@@ -35,7 +35,6 @@ GONE, LATER, LEFT, RIGHT, OPEN = (f"shardId-{i:012d}" for i in range(5))
 
 
 def ended(shard: str, parents: Iterable[str], children: Iterable[str], **more: Any) -> ShardRow:
-    """A shard that was read to its end."""
     followers = tuple(Child(child, frozenset({shard})) for child in children)
     return ShardRow(shard, Position.after("1"), END, batch=3, generation=2, parents=frozenset(parents), children=followers, **more)
 
@@ -59,7 +58,6 @@ LISTED = ShardList(
 
 
 def table(*, deleted: bool, shards: Iterable[str] = (GONE, LATER)) -> MemoryTable:
-    """The table as it was, or with some of its shards folded, and their rows deleted."""
     made = MemoryTable("own")
     made.rows = {str(item["id"]): item for item in (CONSUMER.to_item(), *(row.to_item() for row in ROWS))}
     store, rows = CheckpointStore(made), [row for row in ROWS if row.id in shards]
@@ -70,31 +68,25 @@ def table(*, deleted: bool, shards: Iterable[str] = (GONE, LATER)) -> MemoryTabl
 
 
 def unfolded() -> MemoryTable:
-    """The table before."""
     made = table(deleted=False)
     made.rows = {key: row for key, row in made.rows.items() if not key.startswith("ended/")}
     return made
 
 
 def read(made: MemoryTable) -> Reading:
-    """What the reader makes of it."""
     return Sluice().read(Snapshot("own", {"own": KEY}, {"own": [item_to_wire(row) for row in made.rows.values()]}), STREAM)
 
 
 def migrated(made: MemoryTable) -> Any:
-    """Where each shard starts in another table, and what a person is told."""
     found = migration.plan(migration.PlanInput(read(made), LISTED, "own"), Choices(1_700_000_000_000))
     return [(one.id, one.stored, one.verdict, one.row.start) for one in found.shards], found.warnings, found.counts
 
 
 def diagnosed(made: MemoryTable) -> Any:
-    """All that is wrong."""
     return [asdict(finding) for finding in diagnose(Observation(read(made), LISTED))]
 
 
 def exported(name: str) -> Callable[[MemoryTable], Any]:
-    """What is written in another system's table."""
-
     def plan(made: MemoryTable) -> Any:
         writer = WRITERS[name]
         theirs = export.TargetSide(writer, Snapshot("t", {"t": writer.keys}, {"t": ()}), {})
@@ -110,7 +102,6 @@ READERS: dict[str, Callable[[MemoryTable], Any]] = {"migrate": migrated, "diagno
 @pytest.mark.parametrize("deleted", [False, True], ids=["folded", "and deleted"])
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_a_reader_says_the_same_as_before(reader: Callable[[MemoryTable], Any], *, deleted: bool) -> None:
-    """Of shards that the stream no longer has."""
     assert reader(table(deleted=deleted)) == reader(unfolded())
 
 
@@ -121,7 +112,6 @@ def test_a_reader_says_the_same_of_a_folded_shard_that_is_listed(reader: Callabl
 
 
 def test_a_row_that_was_put_late_is_skipped() -> None:
-    """Its shard is over."""
     made = table(deleted=True)
     late = ShardRow(GONE, TRIM_HORIZON, TRIM_HORIZON)
     made.rows[late.key] = late.to_item()
@@ -145,7 +135,6 @@ ODD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("row", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("reads", [migrated, diagnosed, lambda made: document(OwnTable(made)), lambda made: own(made).contents()])
 def test_a_row_of_ids_that_cannot_be_read_is_refused_whoever_reads_it(reads: Callable[[MemoryTable], Any], row: dict[str, Any]) -> None:
-    """A migration and a diagnosis say so of the reading."""
     made = unfolded()
     made.rows["ended/x"] = {"id": "ended/x", **row}
     if reads in {migrated, diagnosed}:
@@ -158,13 +147,11 @@ def test_a_row_of_ids_that_cannot_be_read_is_refused_whoever_reads_it(reads: Cal
 
 
 def own(made: MemoryTable) -> CheckpointStore:
-    """The table as `export` and `show` read it."""
     return CheckpointStore(OwnTable(made))
 
 
 @pytest.mark.parametrize("row", [ODD[name] for name in ("text", "nothing", "numbers", "no map of notes")])
 def test_a_row_of_ids_that_cannot_be_read_is_refused_by_name(row: dict[str, Any]) -> None:
-    """Nobody knows which shards are over then."""
     made = unfolded()
     made.rows["ended/x"] = {"id": "ended/x", **row}
     (problem,) = read(made).problems

@@ -25,23 +25,19 @@ DUMPS = ["kcl1-graceful", "kcl1-sigkill", "kcl2-graceful", "kcl34-graceful", "kc
 
 
 def snapshot(*rows: RawItem) -> Snapshot:
-    """A scan that found these rows."""
     return Snapshot("app", {"app": KEYS}, {"app": rows})
 
 
 def identity(summary: dict[str, Any]) -> StreamIdentity:
-    """A stream's identity from a dump."""
     created = round(summary["StreamCreationTimestamp"] * 1000)
     return StreamIdentity(summary["StreamName"], summary["StreamARN"], created, 86_400_000, "ACTIVE")
 
 
 def read(*rows: RawItem) -> Reading:
-    """What the reader makes of these rows."""
     return Kcl().parse(snapshot(*rows), STREAM)
 
 
 def refusal(*rows: RawItem) -> str:
-    """Why the reader refuses these rows."""
     with pytest.raises(Refused) as refused:
         read(*rows)
     return str(refused.value)
@@ -153,7 +149,6 @@ def test_known_rows_that_are_no_shards_are_skipped(row: RawItem) -> None:
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(lease: Any, change: dict[str, Any], said: str) -> None:
-    """Nothing is guessed, and nothing is skipped in silence."""
     message = refusal(lease(SHARD) | change)
     assert said in message
     assert f"row {SHARD}" in message
@@ -174,7 +169,6 @@ def test_a_row_of_an_unknown_name_is_refused(lease: Any, key: str) -> None:
 
 
 def test_all_strange_rows_are_named_at_once(lease: Any) -> None:
-    """One run tells everything there is to repair, up to ten rows by name."""
     message = refusal(*(lease(f"strange-{i:02d}") for i in range(12)))
     assert "strange-00" in message
     assert "strange-09" in message
@@ -183,7 +177,6 @@ def test_all_strange_rows_are_named_at_once(lease: Any) -> None:
 
 @pytest.mark.parametrize("name", ["st-kcl2-multistream", "st-kcl2-multistream-b"])
 def test_in_a_table_of_several_streams_only_the_rows_of_this_one_count(golden: Callable[[str], Any], name: str) -> None:
-    """Two streams with equal shard ids, in a table that KCL 2 wrote."""
     dump = golden("kcl2-multistream")
     stream = dump.document["streams"][name]
     reading = Kcl().parse(snapshot(*dump.rows), identity(stream["summary"]))
@@ -193,25 +186,21 @@ def test_in_a_table_of_several_streams_only_the_rows_of_this_one_count(golden: C
 
 
 def several(shard: str = SHARD, stream: str = "orders", epoch: int = 1_700_000_000, account: str = "123456789012") -> RawItem:
-    """A lease of a table of several streams."""
     name = f"{account}:{stream}:{epoch}"
     return bare(f"{name}:{shard}") | {"streamName": {"S": name}, "shardId": {"S": shard}}
 
 
 def bare(key: str) -> dict[str, Any]:
-    """A lease with no more than it needs."""
     return {"leaseKey": {"S": key}, "checkpoint": {"S": DIGITS}, "leaseCounter": {"N": "1"}}
 
 
 def in_account(*rows: RawItem) -> Reading:
-    """What the reader makes of these rows for the stream of 1,700,000,000.786."""
     arn = "arn:aws:kinesis:us-east-1:123456789012:stream/orders"
     return Kcl().parse(snapshot(*rows), StreamIdentity("orders", arn, 1_700_000_000_786, 86_400_000, "ACTIVE"))
 
 
 @pytest.mark.parametrize("other", [several(stream="invoices"), several(account="999999999999")])
 def test_rows_of_another_stream_or_account_are_skipped_and_said(other: RawItem) -> None:
-    """They have shard ids like ours."""
     reading = in_account(several(), other)
     assert [shard.id for shard in reading.shards] == [SHARD]
     assert "of stream" in reading.skipped[0]
@@ -227,7 +216,6 @@ def test_rows_of_another_stream_or_account_are_skipped_and_said(other: RawItem) 
     ],
 )
 def test_a_table_of_several_streams_that_is_not_surely_ours_is_refused(rows: list[RawItem], said: str) -> None:
-    """An earlier stream of the name, another's only, a key that names no stream."""
     with pytest.raises(Refused) as refused:
         in_account(*rows)
     assert said in str(refused.value)
@@ -288,5 +276,4 @@ def test_the_side_tables_of_kcl_3_4_are_watched_too(golden: Callable[[str], Any]
 
 
 def keys_of(table: dict[str, Any]) -> KeySchema:
-    """The key of a dumped table."""
     return key_schema(table["describe"])

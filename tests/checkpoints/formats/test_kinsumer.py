@@ -19,13 +19,11 @@ NULL = {"NULL": True}
 
 
 def row(sequence: dict[str, Any], **more: dict[str, Any]) -> RawItem:
-    """A row as kinsumer writes it."""
     times = {"LastUpdate": {"N": "1795227252488397394"}, "LastUpdateRFC": {"S": "Sat, 21 Nov 2026 02:14:12 +0000"}}
     return {"Shard": {"S": SHARD}, "SequenceNumber": sequence, "Finished": NULL, "FinishedRFC": NULL} | times | more
 
 
 def read(*rows: RawItem) -> Reading:
-    """What the reader makes of these rows, with its clients beside."""
     keys = {"app_checkpoints": KEY, "app_clients": (TableKey("ID", "HASH", "S"),)}
     return Kinsumer().parse(Snapshot("app_checkpoints", keys, {"app_checkpoints": rows, "app_clients": []}), STREAM)
 
@@ -63,7 +61,6 @@ def test_an_owner_left_behind_says_nothing_about_the_place(owner: dict[str, Any]
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(change: RawItem, said: str) -> None:
-    """Nothing is guessed."""
     with pytest.raises(Refused) as refused:
         read({**row({"S": "150"}), **change})
     assert said in str(refused.value)
@@ -81,7 +78,6 @@ def test_a_client_that_beats_is_a_sign_of_life() -> None:
 
 
 def test_without_its_clients_table_nobody_can_tell_that_it_is_stopped() -> None:
-    """So the plan warns."""
     alone = Kinsumer().parse(Snapshot("mine", {"mine": KEY}, {"mine": [row({"S": "150"})]}), STREAM)
     assert "_clients" in alone.notes[0]
     assert not read(row({"S": "150"})).notes

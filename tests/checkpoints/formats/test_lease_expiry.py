@@ -19,13 +19,11 @@ NIFI = next(case for case in CASES if case.name == "NiFi")
 
 
 def go_until(bench: Bench, seconds: float) -> None:
-    """Worker w1 holds shard 1 for so long yet."""
     until = (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
     bench.rows[1] |= {"AssignedTo": {"S": "w1"}, "LeaseTimeout": {"S": until}}
 
 
 def nifi_until(bench: Bench, seconds: float) -> None:
-    """A node holds shard 1 for so long yet."""
     bench.rows[2] |= {"leaseOwner": {"S": "node-1"}, "leaseExpiry": {"N": str(1_700_000_000_000 + round(seconds * 1000))}}
 
 
@@ -40,7 +38,6 @@ def test_a_lease_of_vmware_go_kcl_is_waited_out(case: Any) -> None:
 
 @pytest.mark.parametrize(("seconds", "waited"), [(-5, 30), (20, 30), (100, 100)])
 def test_the_longer_of_quiet_period_and_lease_counts(seconds: float, waited: float) -> None:
-    """A lease that has run out, or will within the quiet period, changes nothing."""
     bench = Bench(GO[0])
     go_until(bench, seconds)
     bench.migrator().run()
@@ -48,7 +45,6 @@ def test_the_longer_of_quiet_period_and_lease_counts(seconds: float, waited: flo
 
 
 def test_a_lease_that_is_renewed_meanwhile_is_a_sign_of_life() -> None:
-    """That is what the wait is for."""
     bench = Bench(GO[0])
     go_until(bench, 600)
     bench.calls.visit = lambda n: go_until(bench, 1195) if bench.calls.log[n] == "before wake" and bench.seconds > 590 else None
@@ -70,7 +66,6 @@ def test_a_quiet_period_that_ends_before_a_lease_is_refused_naming_the_row(until
 
 
 def test_a_lease_without_end_is_not_waited_for() -> None:
-    """A clock of the other system is wrong, or its worker was never stopped."""
     bench = Bench(GO[0])
     go_until(bench, LONGEST_SECONDS + 60)
     with pytest.raises(SourceActive, match="stop its consumer"):
@@ -89,7 +84,6 @@ def test_a_lease_that_nobody_holds_any_more_is_no_promise() -> None:
 
 @pytest.mark.parametrize("written", ["2026-13-01T00:00:00Z", "2026-11-21T02:12:59"])
 def test_a_time_that_is_none_is_refused_naming_the_row(written: str) -> None:
-    """It may be the sign of life."""
     row: Any = {"ShardID": {"S": "shardId-000000000000"}, "AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": written}}
     snapshot = Snapshot("t", {"t": (TableKey("ShardID", "HASH", "S"),)}, {"t": (row,)})
     (problem,) = unreadable(snapshot)

@@ -20,32 +20,27 @@ HALF = "app" + HALF_MADE
 
 
 def row(shard: str = SHARD, sequence: str | None = "150", stream: str = "orders", **more: dict[str, Any]) -> RawItem:
-    """A row as NiFi writes it."""
     place = {} if sequence is None else {"sequenceNumber": {"S": sequence}}
     return {"streamName": {"S": stream}, "shardId": {"S": shard}, "lastUpdateTimestamp": {"N": "1"}} | place | more
 
 
 def lease(shard: str, checkpoint: str, sub: int = 0) -> RawItem:
-    """A row as KCL writes it."""
     numbers = {"checkpointSubSequenceNumber": {"N": str(sub)}, "leaseCounter": {"N": "1"}}
     return {"leaseKey": {"S": shard}, "checkpoint": {"S": checkpoint}} | numbers
 
 
 def read(*main: RawItem, half: list[RawItem] | None = None) -> Reading:
-    """What the reader makes of NiFi's own table, and of a half-made one if there is one."""
     tables = {"app": main} | ({} if half is None else {HALF: half})
     return Nifi().parse(Snapshot("app", dict.fromkeys(tables, KEY), tables), STREAM)
 
 
 def read_half(*half: RawItem, legacy: list[RawItem] | None = None) -> Reading:
-    """The same where the main table is not there, or is KCL's still."""
     tables = {HALF: half} | ({} if legacy is None else {"app": legacy})
     keys = {HALF: KEY} | ({} if legacy is None else {"app": kcl.KEY})
     return Nifi().parse(Snapshot("app", keys, tables), STREAM)
 
 
 def places(reading: Reading) -> dict[str, Position | None]:
-    """Where each shard stands."""
     return {shard.id: shard.stored.position for shard in reading.shards}
 
 
@@ -151,7 +146,6 @@ def test_a_missing_row_means_finished_only_in_a_kcl_table() -> None:
 
 
 def test_the_further_of_two_rows_is_named() -> None:
-    """A person may want to know why."""
     (shard,) = read(row(), half=[row(sequence="160")]).shards
     assert isinstance(shard, SourceShard)
     assert "160" in shard.notes[0]

@@ -22,12 +22,10 @@ ROW: dict[str, Any] = {
 
 
 def snapshot(*rows: RawItem) -> Snapshot:
-    """A scan that found these rows."""
     return Snapshot("app", {"app": KEYS}, {"app": rows})
 
 
 def test_the_digest_knows_nothing_of_order() -> None:
-    """Rows come in no order, and so do members of a set."""
     other = {"leaseKey": {"S": "b"}}
     turned = {**dict(reversed(ROW.items())), "set": {"SS": ["y", "x"]}}
     assert snapshot(ROW, other).digest == snapshot(other, turned).digest
@@ -38,7 +36,6 @@ def test_the_digest_knows_nothing_of_order() -> None:
     [{"n": {"N": "2"}}, {"n": {"S": "1"}}, {"set": {"SS": ["x"]}}, {"bytes": {"B": b""}}, {"map": {"M": {}}}, {"more": {"NULL": True}}],
 )
 def test_the_digest_and_the_comparison_know_every_attribute(change: dict[str, Any]) -> None:
-    """Its value and its type."""
     before, after = snapshot(ROW), snapshot(ROW | change)
     assert before.digest != after.digest
     (line,) = before.moved(after)
@@ -46,13 +43,11 @@ def test_the_digest_and_the_comparison_know_every_attribute(change: dict[str, An
 
 
 def test_rows_that_come_and_go_are_movement() -> None:
-    """A shard sync, a clean-up."""
     assert snapshot(ROW).moved(snapshot()) == ("a: row is gone",)
     assert snapshot().moved(snapshot(ROW)) == ("a: row appeared",)
 
 
 def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
-    """Also where no row tells: an empty table beside, a main table made again."""
     other = (TableKey("id", "HASH", "S"),)
     beside = Snapshot("app", {"app": KEYS, "app_migration": KEYS}, {"app": (ROW,), "app_migration": ()})
     anew = Snapshot("app", {"app": other}, {"app": ()})
@@ -63,19 +58,16 @@ def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
 
 
 def test_nothing_moved_between_equal_scans() -> None:
-    """At rest."""
     assert snapshot(ROW).moved(snapshot(dict(ROW))) == ()
 
 
 @pytest.mark.parametrize(("stored", "progress"), [("150", True), ("END", True), ("TRIM_HORIZON", False), (None, False)])
 def test_progress_is_what_was_acknowledged(stored: str | None, *, progress: bool) -> None:
-    """A row that merely exists is none."""
     places = {"150": Position.after("150"), "END": END, "TRIM_HORIZON": TRIM_HORIZON}
     assert StoredPosition("x", places.get(stored) if stored else None).progress is progress
 
 
 def test_problems_are_named_up_to_ten_and_counted() -> None:
-    """A table may be wrong ten thousand times."""
     with pytest.raises(Refused) as refused:
         refuse_all("table app", [f"p{i}" for i in range(25)])
     assert "p9" in str(refused.value)
@@ -85,12 +77,10 @@ def test_problems_are_named_up_to_ten_and_counted() -> None:
 
 
 def test_a_snapshot_has_the_main_tables_rows_and_key() -> None:
-    """And names the format."""
     chosen, seen = take_snapshot(MemorySources({"app": (KEYS, [ROW])}), "app")
     assert (chosen.name, seen.rows, seen.keys) == ("kcl", (ROW,), {"app": KEYS})
 
 
 def test_a_source_that_is_not_there_is_refused_by_name() -> None:
-    """Its name is what a person has to correct."""
     with pytest.raises(Refused, match="there is no source table app"):
         take_snapshot(MemorySources({}), "app")

@@ -21,18 +21,15 @@ FROM, TO = Position.after("150"), Position.after("160")
 
 
 def snapshot(*rows: Any) -> Snapshot:
-    """A table with these rows."""
     return Snapshot("app", {"app": KEY}, {"app": [item_to_wire(row.to_item()) for row in rows]})
 
 
 def read(*rows: Any) -> Reading:
-    """What the reader makes of them."""
     return Sluice().parse(snapshot(*rows), STREAM)
 
 
 @pytest.mark.parametrize(("batch", "stands"), [(0, FROM), (6, TO), (7, TO), (8, FROM)])
 def test_a_shard_stands_at_the_end_of_a_committed_range_and_at_the_start_of_an_open_one(batch: int, stands: Position) -> None:
-    """Before the first bind both are the same."""
     end = TO if batch else FROM
     (shard,) = read(CONSUMER, ShardRow(A, FROM, end, batch=batch)).shards
     assert shard.stored.position == stands
@@ -40,7 +37,6 @@ def test_a_shard_stands_at_the_end_of_a_committed_range_and_at_the_start_of_an_o
 
 
 def test_places_inside_an_aggregate_times_and_ends_are_kept() -> None:
-    """With parents and children."""
     rows = [
         ShardRow(A, END, END, children=(Child(B, frozenset({A})), Child(C, frozenset({A})))),
         ShardRow(B, Position.after("150", 3), Position.after("150", 3), parents=frozenset({A})),
@@ -55,7 +51,6 @@ def test_places_inside_an_aggregate_times_and_ends_are_kept() -> None:
 
 
 def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
-    """The table's history, not its places."""
     chunk: dict[str, Any] = {"id": {"S": "bootstrap/p/0"}, "shards": {"L": []}}
     seen = snapshot(CONSUMER, MigrationRow("old", "kcl", 0), ShardRow(A, TRIM_HORIZON, TRIM_HORIZON))
     reading = Sluice().parse(replace(seen, tables={"app": [*seen.rows, chunk]}), STREAM)
@@ -76,21 +71,18 @@ def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
     ],
 )
 def test_a_table_that_does_not_hold_this_streams_places_is_refused(consumer: ConsumerRow | None, said: str) -> None:
-    """Another stream's, one that was given back, one that was never begun."""
     with pytest.raises(Refused, match=said):
         read(*([consumer] if consumer else []), ShardRow(A, FROM, FROM))
 
 
 @pytest.mark.parametrize("name", ["isolation", "letters"])
 def test_rows_of_records_that_were_left_out_are_no_places(name: str) -> None:
-    """They are skipped."""
     seen = snapshot(CONSUMER, ShardRow(A, FROM, FROM))
     reading = Sluice().parse(replace(seen, tables={"app": [*seen.rows, {"id": {"S": name}}]}), STREAM)
     assert ([shard.id for shard in reading.shards], len(reading.skipped)) == ([A], 2)
 
 
 def test_an_unknown_row_is_refused() -> None:
-    """A later version's, perhaps."""
     seen = snapshot(CONSUMER)
     with pytest.raises(Refused, match="unknown row 'lease/x'"):
         Sluice().parse(replace(seen, tables={"app": [*seen.rows, {"id": {"S": "lease/x"}}]}), STREAM)

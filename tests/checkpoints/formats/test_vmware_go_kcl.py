@@ -16,13 +16,11 @@ SHARD, OTHER = "shardId-000000000007", "shardId-000000000008"
 
 
 def row(checkpoint: str | None = "150", **more: dict[str, Any]) -> RawItem:
-    """A row as vmware-go-kcl writes it."""
     place = {} if checkpoint is None else {"Checkpoint": {"S": checkpoint}}
     return {"ShardID": {"S": SHARD}, "LeaseTimeout": {"S": "2026-11-21T02:12:59Z"}} | place | more
 
 
 def read(*rows: RawItem) -> Reading:
-    """What the reader makes of these rows."""
     return VmwareGoKcl().parse(Snapshot("app", {"app": KEY}, {"app": rows}), STREAM)
 
 
@@ -51,7 +49,6 @@ def test_an_empty_checkpoint_was_never_acknowledged(change: RawItem) -> None:
 
 
 def test_a_claim_in_flight_is_told_and_changes_nothing() -> None:
-    """The would-be thief never got the lease."""
     (shard,) = read(row(ClaimRequest={"S": "w2"})).shards
     assert shard.stored.position == Position.after("150")
     assert "w2" in shard.notes[0]
@@ -74,7 +71,6 @@ def test_the_one_parent_that_is_stored_is_read() -> None:
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(change: RawItem, said: str) -> None:
-    """Nothing is guessed."""
     with pytest.raises(Refused) as refused:
         read({**row(), **change})
     assert said in str(refused.value)

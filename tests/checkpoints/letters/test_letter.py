@@ -20,7 +20,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 @given(st.binary(), TEXT, TEXT, st.integers(0, 2**41), st.integers(0, 10**6))
 def test_any_record_and_any_error_are_read_as_they_were_written(data: bytes, key: str, error: str, arrival: int, sub: int) -> None:
-    """Payloads are bytes of any kind, and so may the words of an exception be."""
     letter = DeadLetter("c", "s", "shardId-1", "7", sub, arrival, key, data, 1, 1, error)
     assert DeadLetter.from_json(letter.to_json(), "n") == letter
 
@@ -86,6 +85,5 @@ def test_what_is_no_letter_is_refused_by_its_name(change: dict[str, Any], said: 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "no"])
 def test_a_file_that_is_something_else_is_refused(text: str) -> None:
-    """By its name, too."""
     with pytest.raises(Refused, match="n: "):
         DeadLetter.from_json(text, "n")

@@ -15,31 +15,26 @@ REJECTED = replace(DONE, rejected=("a/2-0.json",))
 
 
 def files(*redrives: Redrive) -> dict[str, str]:
-    """As they are stored."""
     begun = {one.name + BEGUN: one.begun_json() for one in redrives}
     return begun | {one.name + ENDED: one.ended_json() for one in redrives if one.ended}
 
 
 @pytest.mark.parametrize("redrives", [(), (ONE,), (DONE, replace(ONE, number=2)), (GIVEN, replace(REJECTED, number=2))])
 def test_a_log_is_read_as_it_was_written(redrives: tuple[Redrive, ...]) -> None:
-    """In the order of its numbers."""
     assert log_of(reversed(files(*redrives).items())) == RedriveLog(redrives)
 
 
 def test_the_next_redrive_has_the_next_number() -> None:
-    """Of letters that were not redriven."""
     assert RedriveLog((DONE,)).next(["a/3-0.json"], "you") == Redrive(2, ("a/3-0.json",), "you")
 
 
 def test_a_letter_is_not_redriven_twice() -> None:
-    """It names the letter, and the batch that has it."""
     with pytest.raises(Refused, match=r"^a/2-0\.json: was redriven as batch 1, begun by me"):
         RedriveLog((DONE,)).next(["a/3-0.json", "a/2-0.json"], "you")
 
 
 @pytest.mark.parametrize("former", [GIVEN, REJECTED], ids=["given up", "rejected again"])
 def test_a_letter_that_was_not_dealt_with_may_be_redriven(former: Redrive) -> None:
-    """It is still a letter."""
     assert RedriveLog((former,)).of("a/2-0.json") is None
     assert RedriveLog((former,)).next(["a/2-0.json"], "you").number == 2
 

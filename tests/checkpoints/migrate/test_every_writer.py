@@ -34,23 +34,19 @@ PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
 
 @pytest.fixture
 def written() -> WrittenTable:
-    """The table."""
     return WrittenTable()
 
 
 def sources(written: WrittenTable) -> MemorySources:
-    """The table as a source."""
     return MemorySources({"own": (KEY, [item_to_wire(row) for row in written.table.rows.values()])})
 
 
 def migrated(written: WrittenTable, target: str = "renamed") -> MigrationResult:
-    """The table, migrated into another one."""
     world = replace(written.bench.world(), sources=sources(written))
     return Migrator(replace(written.bench.request, source="own", target=target), world).run()
 
 
 def places(written: WrittenTable) -> dict[str, Position]:
-    """Where the consumer stands."""
     committed = written.table.rows["consumer"]["committed"]
     return {i: row.committed_position(committed) for i, row in written.store.contents().all.items()}
 
@@ -64,7 +60,6 @@ def test_the_list_of_kinds_has_every_row_and_every_attribute_that_is_written(wri
 
 
 def test_the_page_names_the_same_kinds() -> None:
-    """The table under "Rows"."""
     page = PROTOCOL.read_text().partition("## Rows\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"^\| `([a-z]+)[`/]", page, re.MULTILINE))
     assert named == {kind.name for kind in KINDS}
@@ -80,14 +75,12 @@ def test_it_can_be_migrated(written: WrittenTable) -> None:
 
 
 def test_it_can_be_shown(written: WrittenTable) -> None:
-    """Each shard, and nothing that is no shard."""
     shown = document(OwnTable(written.table))
     assert shown["folded"] == {"shards": [written.bench.two], "notes": {written.bench.two: "note"}}
     assert {*shown["shards"], *shown["folded"]["shards"]} == places(written).keys()
 
 
 def test_it_can_be_diagnosed(written: WrittenTable) -> None:
-    """Nothing in it is unknown."""
     bench = written.bench
     options = command.DiagnoseOptions("own", StreamAddress("orders", "us-east-1"), "us-east-1", "auto", None, records=False, dynamodb_endpoint=None)
     found = diagnose(command.observe(options, command.DiagnosePorts(sources(written), Catalog(bench.stream, Calls()), None)))
@@ -114,7 +107,6 @@ def test_an_attribute_that_no_writer_writes_is_refused_by_name(written: WrittenT
 
 
 def test_a_target_with_rows_of_a_consumer_but_no_consumer_is_anothers(written: WrittenTable) -> None:
-    """Only what may come before a consumer and a claim is left out of account."""
     rows = dict(written.table.rows)
     target = written.bench.targets.ensure("half").table
     target.rows.update({i: row for i, row in rows.items() if i.startswith("bootstrap/")})  # type: ignore[attr-defined]  # the fake's

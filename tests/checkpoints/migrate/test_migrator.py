@@ -16,7 +16,6 @@ from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, ConsumerRow
 
 
 def test_every_shard_continues_where_the_source_stands(bench: Any) -> None:
-    """One row a shard, and of the shard KCL had not seen yet as well."""
     result = bench.migrator().run()
     assert (result.state, result.shards) == ("COMPLETE", 4)
     assert bench.places() == {
@@ -28,7 +27,6 @@ def test_every_shard_continues_where_the_source_stands(bench: Any) -> None:
 
 
 def test_the_consumer_that_comes_out_is_free_to_be_taken(bench: Any) -> None:
-    """Released, bootstrapped, generation and batch 0, and bound to this very stream."""
     bench.migrator().run()
     row = ConsumerRow.from_item(bench.table.rows[CONSUMER])
     assert (row.generation, row.committed, row.lease_millis) == (0, 0, 0)
@@ -37,7 +35,6 @@ def test_the_consumer_that_comes_out_is_free_to_be_taken(bench: Any) -> None:
 
 
 def test_the_source_is_never_written(bench: Any) -> None:
-    """Not a byte of it changes."""
     before = copy.deepcopy(bench.sources.tables)
     bench.migrator().run()
     assert bench.sources.tables == before
@@ -54,7 +51,6 @@ def test_the_consumer_row_is_the_last_thing_written(bench: Any) -> None:
 
 
 def test_the_claim_says_what_was_copied(bench: Any) -> None:
-    """The digest of the plan, and the number of rows."""
     result = bench.migrator().run()
     row = migration(bench)
     assert (row.plan_digest, row.rows, row.format, row.source) == (result.digest, 4, "kcl", SOURCE)
@@ -62,7 +58,6 @@ def test_the_claim_says_what_was_copied(bench: Any) -> None:
 
 
 def test_a_dry_run_writes_nothing_and_plans_the_same(bench: Any) -> None:
-    """Not even the target table is made."""
     planned = bench.migrator().dry_run()
     assert not bench.targets.tables
     assert not any(line.startswith("after") for line in bench.calls.log)
@@ -78,7 +73,6 @@ def test_shards_are_listed_after_the_rows_were_read(bench: Any) -> None:
 
 
 def test_a_large_table_is_written_in_transactions_of_99_rows(bench: Any) -> None:
-    """250 shards and the check on the claim: three transactions."""
     bench.stream._start(250)
     bench.sources.tables[SOURCE] = (bench.sources.tables[SOURCE][0], [row_of(f"shardId-{i:012d}") for i in range(250)])
     wrote: list[tuple[int, int]] = []
@@ -93,13 +87,11 @@ def test_a_large_table_is_written_in_transactions_of_99_rows(bench: Any) -> None
 
 
 def row_of(shard: str) -> dict[str, Any]:
-    """A lease that was just made."""
     numbers = {"leaseCounter": {"N": "1"}, "checkpointSubSequenceNumber": {"N": "0"}}
     return {"leaseKey": {"S": shard}, "checkpoint": {"S": "TRIM_HORIZON"}} | numbers
 
 
 def test_warnings_of_table_and_plan_are_in_the_result(bench: Any) -> None:
-    """PITR that was denied, and a LATEST that names no place."""
     bench.targets.warnings = ("no PITR",)
     bench.rows[1]["checkpoint"] = {"S": "LATEST"}
     warnings = bench.migrator().run().warnings
@@ -111,7 +103,6 @@ def test_warnings_of_table_and_plan_are_in_the_result(bench: Any) -> None:
 
 
 def test_a_completed_migration_is_done_and_nothing_is_written_again(bench: Any) -> None:
-    """Also when the driver has moved on, and when the source is gone."""
     digest = bench.migrator().run().digest
     bench.table.rows[CONSUMER]["generation"] = 5
     bench.table.rows[SHARD_PREFIX + bench.one]["end"] = {"at": "END"}

@@ -21,7 +21,6 @@ from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
 
 @pytest.mark.parametrize("dry", [True, False])
 def test_a_source_whose_counter_moves_is_active(bench: Any, *, dry: bool) -> None:
-    """The message names the row and what moved; the claim is released, and nothing of the plan is written."""
     bench.calls.visit = lambda n: bench.move() if bench.calls.log[n] == "before wake" else None
     migrator = bench.migrator(quiet_seconds=60)
     with pytest.raises(SourceActive, match=f"{bench.one}: .*leaseCounter 7 → ") as active:
@@ -43,7 +42,6 @@ def test_a_source_whose_counter_moves_is_active(bench: Any, *, dry: bool) -> Non
     ],
 )
 def test_any_change_of_any_row_is_a_sign_of_life(bench: Any, change: Callable[[list[Any]], object]) -> None:
-    """An owner that changes, a row that comes or goes, a checkpoint within an aggregate."""
     done = False
 
     def visit(number: int) -> None:
@@ -93,13 +91,11 @@ def test_the_two_scans_lie_the_quiet_period_apart(bench: Any, asked: float | Non
 
 
 def test_the_claim_is_kept_alive_while_the_source_is_watched(bench: Any) -> None:
-    """The quiet period is longer than the lease, and a beat comes every third of it."""
     bench.migrator(quiet_seconds=400, lease_millis=30_000).run()
     assert migration(bench).counter == 1 + 400 / 10  # the claim itself, then one every 10 s
 
 
 def test_a_checkpoint_during_the_copy_is_in_the_target(bench: Any) -> None:
-    """The third scan finds it, and the copy is made again from rest."""
     moved = False
 
     def visit(number: int) -> None:
@@ -115,8 +111,6 @@ def test_a_checkpoint_during_the_copy_is_in_the_target(bench: Any) -> None:
 
 
 def test_a_source_that_moves_after_every_copy_is_active(bench: Any) -> None:
-    """Some time it has to end."""
-
     def visit(number: int) -> None:
         if bench.calls.log[number] == "after transact" and bench.places():
             bench.move()
@@ -131,7 +125,6 @@ def test_a_source_that_moves_after_every_copy_is_active(bench: Any) -> None:
 
 
 def test_a_claim_that_beats_is_respected(bench: Any, lease: Any) -> None:
-    """Exit 75; the other migrator goes on."""
     del lease
     hold_the_claim(bench)
 
@@ -147,7 +140,6 @@ def test_a_claim_that_beats_is_respected(bench: Any, lease: Any) -> None:
 
 
 def hold_the_claim(bench: Any) -> None:
-    """Another migrator of the same source has the claim."""
     with pytest.raises(ServiceUnavailable):
         lose_the_third_scan(bench).run()
     bench.calls.visit = lambda _: None
@@ -156,7 +148,6 @@ def hold_the_claim(bench: Any) -> None:
 
 
 def test_a_silent_claim_is_waited_out_in_full_and_taken(bench: Any) -> None:
-    """By what its holder promised, not by what the taker would."""
     hold_the_claim(bench)
     bench.table.rows[MIGRATION]["leaseMillis"] = 90_000
     start = bench.seconds
@@ -165,7 +156,6 @@ def test_a_silent_claim_is_waited_out_in_full_and_taken(bench: Any) -> None:
 
 
 def test_a_released_claim_is_taken_at_once(bench: Any) -> None:
-    """An orderly exit costs the next one nothing."""
     with pytest.raises(ServiceUnavailable):
         lose_the_third_scan(bench).run()
     bench.calls.visit = lambda _: None
@@ -176,7 +166,6 @@ def test_a_released_claim_is_taken_at_once(bench: Any) -> None:
 
 
 def test_rows_somebody_else_wrote_stop_it(bench: Any) -> None:
-    """Only migrators write here, and only with the claim."""
     intruded = False
 
     def visit(number: int) -> None:
@@ -192,8 +181,6 @@ def test_rows_somebody_else_wrote_stop_it(bench: Any) -> None:
 
 
 def test_a_row_that_changed_after_it_was_written_stops_it(bench: Any) -> None:
-    """The target is compared with the plan before anything depends on it."""
-
     def visit(number: int) -> None:
         if bench.calls.log[number] == "after transact" and bench.places():
             bench.table.rows[SHARD_PREFIX + bench.one]["start"] = {"at": "END"}

@@ -28,7 +28,6 @@ def small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
 @every_source
 @pytest.mark.slow
 def test_two_faults_at_any_calls_lead_to_the_same_end(case: Case) -> None:
-    """A crash or a lost reply, then another: same rows, an untouched source, and no driver could have started before."""
     explored = schedules.crashes(case, 3 if DEEP else 2)
     assert explored.states[0] == 1
     assert explored.states[1] >= 10, "the table was never left half-done"
@@ -42,7 +41,6 @@ def test_now_stays_that_of_the_first_claim_through_any_two_faults() -> None:
 
 @every_source
 def test_a_write_that_is_sent_twice_is_recognised(case: Case) -> None:
-    """By the token in the claim, and by the rows themselves: no false "lost"."""
     assert schedules.repeated_writes(case)
 
 
@@ -60,7 +58,6 @@ def test_a_migrator_that_sleeps_at_any_call_writes_nothing_under_the_claim_of_on
 
 @every_source
 def test_one_of_two_migrators_that_start_at_any_call_of_each_other_comes_to_the_same_end(case: Case) -> None:
-    """They take turns, call by call."""
     assert rivals.one_starts_at_any_call_of_the_other(case)
 
 
@@ -72,37 +69,31 @@ def test_two_migrators_in_any_order_come_to_the_same_end_and_rob_nobody(case: Ca
 
 @every_source
 def test_a_checkpoint_of_the_old_consumer_at_any_call_is_in_the_target_or_refused(case: Case) -> None:
-    """Up to the last look at its table."""
     assert consumers.a_checkpoint_at_any_call(case)
 
 
 @every_source
 def test_a_consumer_that_only_beats_is_active(case: Case) -> None:
-    """Wherever its system writes heartbeats, in the main table or beside it."""
     assert consumers.a_consumer_that_lives(case)
 
 
 @every_source
 def test_rows_that_another_program_writes_at_any_call_are_neither_overwritten_nor_trusted(case: Case) -> None:
-    """They stop the migration."""
     assert schedules.an_intruder(case)
 
 
 @every_source
 def test_a_source_that_moved_between_two_tries_is_copied_as_it_stands(case: Case) -> None:
-    """Nothing of the first try's plan is left."""
     assert consumers.a_source_that_moved_between_two_tries(case)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "interrupted" in case.name and "KCL" not in case.name], ids=str)
 def test_a_migration_of_nifis_own_that_goes_on_at_any_call_is_active_or_copied(case: Case) -> None:
-    """Tables of the source come and go under the migrator's eyes."""
     assert consumers.nifi_goes_on(case)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_rule_taken_out_is_noticed(mutant: MigratorMutant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the schedule that tries it, and in the words of the claim that no longer holds."""
     mutant.apply(monkeypatch)
     with pytest.raises(AssertionError, match=f"^{mutant.says}"):
         mutant.noticed_by()

@@ -18,27 +18,23 @@ from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION
 
 
 def test_a_stream_that_does_not_exist_is_refused_before_anything_is_read(bench: Any) -> None:
-    """The message names it."""
     bench.stream.exists = False
     assert "orders" in refusal(bench.migrator().run)
     assert not bench.targets.tables
 
 
 def test_a_source_that_does_not_exist_is_refused(bench: Any) -> None:
-    """The message names it."""
     assert "there is no source table nowhere" in refusal(bench.migrator(source="nowhere").run)
     assert not bench.targets.tables
 
 
 def test_a_source_of_an_unknown_schema_is_refused_naming_it(bench: Any) -> None:
-    """And nothing is made."""
     bench.sources.tables[SOURCE] = ((TableKey("customer", "HASH", "S"),), [])
     assert "customer HASH S" in refusal(bench.migrator().run)
     assert not bench.targets.tables
 
 
 def test_a_row_with_an_unknown_value_is_refused_naming_row_and_field(bench: Any) -> None:
-    """And nothing is made."""
     bench.rows[2]["checkpoint"] = {"S": "SOMEWHERE"}
     message = refusal(bench.migrator().run)
     assert bench.two in message
@@ -54,20 +50,17 @@ def test_the_table_of_a_stream_that_was_made_again_is_refused(bench: Any) -> Non
 
 
 def test_the_target_may_not_be_the_source(bench: Any) -> None:
-    """A name is never reused."""
     assert "is the source itself" in refusal(lambda: bench.migrator(target=SOURCE).run())
 
 
 @pytest.mark.parametrize("name", ["t1", "a b c", "", "x" * 256])
 def test_a_name_that_no_table_can_have_is_refused(bench: Any, name: str) -> None:
-    """Before anything is asked."""
     assert "is not a table name" in refusal(lambda: bench.migrator(target=name).run())
     assert not bench.calls.made
 
 
 @pytest.mark.parametrize("migrated", [True, False])
 def test_a_table_that_belongs_to_another_stream_is_refused_untouched(bench: Any, *, migrated: bool) -> None:
-    """Whether that consumer came from a migration or not."""
     bench.migrator().run()
     bench.table.rows[CONSUMER]["streamArn"] = "arn:other"
     bench.table.rows[MIGRATION]["streamArn"] = "arn:other"
@@ -82,14 +75,12 @@ def test_a_table_that_belongs_to_another_stream_is_refused_untouched(bench: Any,
 
 
 def test_a_table_that_another_source_was_migrated_into_is_refused(bench: Any) -> None:
-    """One table, one source."""
     bench.migrator().run()
     bench.sources.tables["second"] = bench.sources.tables[SOURCE]
     assert f"migrated from {SOURCE}" in refusal(bench.migrator(source="second").run)
 
 
 def test_a_table_claimed_for_another_migration_is_refused_even_when_released(bench: Any) -> None:
-    """Its rows would be mixed."""
     with pytest.raises(ServiceUnavailable):
         lose_the_third_scan(bench).run()
     bench.calls.visit = lambda _: None
@@ -154,15 +145,12 @@ def test_a_time_that_has_not_come_is_refused(bench: Any) -> None:
 
 @pytest.mark.parametrize("status", ["CREATING", "DELETING"])
 def test_a_stream_that_comes_or_goes_is_refused(bench: Any, monkeypatch: pytest.MonkeyPatch, status: str) -> None:
-    """Its shards cannot be told."""
     identity = replace(bench.stream.describe(), status=status)
     monkeypatch.setattr(bench.stream, "describe", lambda: identity)
     assert status in refusal(bench.migrator().run)
 
 
 def test_a_stream_made_again_during_the_migration_is_refused_and_the_claim_released(bench: Any) -> None:
-    """Identity is asked for again before every copy."""
-
     def visit(number: int) -> None:
         if bench.calls.log[number] == "before wake":
             bench.stream.created_millis += 1

@@ -30,7 +30,6 @@ PLACES = [TRIM_HORIZON, Position.after("160"), END]
 
 
 def lease(shard_id: str, stored: StoredPosition) -> Any:
-    """A row of KCL."""
     checkpoint, _, sub = stored.text.partition("/")
     numbers = {"checkpointSubSequenceNumber": sub or "0", "leaseCounter": "5", "ownerSwitchesSinceCheckpoint": "0"}
     return {"leaseKey": {"S": shard_id}, "checkpoint": {"S": checkpoint}} | {name: {"N": number} for name, number in numbers.items()}
@@ -39,7 +38,6 @@ def lease(shard_id: str, stored: StoredPosition) -> Any:
 def planned(
     rows: dict[str, StoredPosition], shards: tuple[Shard, ...], places: dict[str, Position], unstarted: str | None = "trim-horizon"
 ) -> MigrationPlan:
-    """The plan of a table of KCL."""
     items = tuple(lease(shard_id, stored) for shard_id, stored in rows.items())
     snapshot = Snapshot("app", {"app": (TableKey("leaseKey", "HASH", "S"),)}, {"app": items})
     choices, there = Choices(T0, unstarted=unstarted, places=places), ShardList(shards, T0)
@@ -49,13 +47,11 @@ def planned(
 
 
 def others(made: MigrationPlan, shard_id: str) -> dict[str, Any]:
-    """What becomes of all shards but one."""
     return {p.id: (p.stored, p.verdict, p.row) for p in made.shards if p.id != shard_id}
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[tuple[Shard, ...], dict[str, StoredPosition]]:
-    """A stream that was split and merged, and any rows of it."""
     shards = {i: listed(i) for i in (A, B)[: draw(st.integers(1, 2))]}
     for _ in range(draw(st.integers(0, 4))):
         parents = draw(st.lists(st.sampled_from([i for i in shards if not shards[i].closed]), min_size=1, max_size=2, unique=True))
@@ -67,7 +63,6 @@ def tables(draw: st.DrawFn) -> tuple[tuple[Shard, ...], dict[str, StoredPosition
 
 
 def chosen(draw: st.DataObject, shards: tuple[Shard, ...]) -> tuple[str, Position]:
-    """A shard, and a place that can be in it."""
     shard = draw.draw(st.sampled_from(shards))
     return shard.id, draw.draw(st.sampled_from(PLACES if shard.closed else PLACES[:2]))
 
@@ -75,7 +70,6 @@ def chosen(draw: st.DataObject, shards: tuple[Shard, ...]) -> tuple[str, Positio
 @settings(max_examples=400)
 @given(table=tables(), data=st.data())
 def test_a_place_changes_the_plan_of_no_other_shard(table: tuple[tuple[Shard, ...], dict[str, StoredPosition]], data: st.DataObject) -> None:
-    """Nor does it say what KCL has done with the rows of others."""
     shards, rows = table
     shard_id, place = chosen(data, shards)
     made = planned(rows, shards, {shard_id: place})
@@ -111,7 +105,6 @@ def test_a_parent_without_a_row_is_read_and_told_though_all_rows_after_it_were_r
 
 
 def test_a_row_with_other_hash_keys_proves_nothing_either() -> None:
-    """It is of another stream, and its shard is placed for that."""
     alien = lease(C, STARTED) | {"startingHashKey": {"S": "7"}, "endingHashKey": {"S": "8"}}
     snapshot = Snapshot("app", {"app": (TableKey("leaseKey", "HASH", "S"),)}, {"app": (lease(B, STARTED), alien)})
     choices, there = Choices(T0, places={C: Position.after("160")}), ShardList(SPLIT, T0)
@@ -133,8 +126,6 @@ def test_a_place_in_a_shard_that_is_gone_is_refused_but_for_its_end() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_place_changes_no_other_shard_whatever_the_format(case: Case) -> None:
-    """Each shard is placed once, with its row and without."""
-
     def dry(bench: Bench, **choices: Any) -> MigrationPlan:
         made = bench.migrator(unstarted="trim-horizon", **choices).dry_run().plan
         assert made

@@ -41,14 +41,12 @@ from sluice_checkpoints.stream.model import ShardList
 def test_a_row_decides_where_its_shard_starts(
     stored: StoredPosition, *, closed: bool, choices: dict[str, Any], position: Position, warned: bool
 ) -> None:
-    """Digits and SHARD_END as they are; what names no place starts at the beginning unless the user said otherwise."""
     result = made({A: stored}, (listed(A, closed=closed),), **choices)
     assert start(result) == position
     assert bool(result.warnings) is warned
 
 
 def test_an_unfinished_shard_that_expired_is_ended_and_counted_as_lost() -> None:
-    """Its records are gone; saying so is all that is left."""
     result = made({A: STARTED, B: STARTED}, (listed(B),))
     assert start(result) == END
     assert result.counts["possiblyLost"] == 1
@@ -87,7 +85,6 @@ def test_a_checkpoint_outside_its_shard_is_another_streams(sequence: str, *, clo
 
 @pytest.mark.parametrize("sequence", ["100", "200"])
 def test_both_ends_of_the_range_are_inside(sequence: str) -> None:
-    """The first and the last record of a shard have these numbers."""
     assert start(made({A: StoredPosition(sequence, Position.after(sequence, 0))}, (listed(A, closed=True),))).sequence == sequence
 
 
@@ -98,13 +95,11 @@ def test_an_ending_number_below_the_starting_one_bounds_nothing() -> None:
 
 
 def test_a_finished_row_of_an_open_shard_is_another_streams() -> None:
-    """A shard that is open was not read to its end."""
     with pytest.raises(Refused, match=f"row {A}: is stored as finished"):
         made({A: FINISHED}, (listed(A),))
 
 
 def test_where_the_source_keeps_no_row_by_nature_a_shard_starts_at_its_beginning() -> None:
-    """With the reason as a warning, and unless the user says otherwise."""
     reading = Reading("nifi", (SourceShard(A, STARTED),), rowless="NiFi drops rows")
     observed = PlanInput(reading, ShardList((listed(A), listed(B, closed=True)), T0), "app")
     result = plan(observed, Choices(T0))
@@ -128,13 +123,11 @@ def test_a_pinned_time_is_kept() -> None:
 
 
 def test_warnings_about_the_table_come_first() -> None:
-    """They concern every shard."""
     reading = Reading("nifi", (SourceShard(A, UNSTARTED),), notes=("interrupted",))
     assert plan(PlanInput(reading, ShardList((listed(A),), T0), "app"), Choices(T0)).warnings[0] == "interrupted"
 
 
 def test_rows_know_their_parents_and_the_finished_ones_their_children() -> None:
-    """The driver plans by them: parents before children."""
     rows = {p.id: p.row for p in made({A: FINISHED, B: STARTED, C: CREATED}, (listed(A, closed=True), listed(B), listed(C, A))).shards}
     assert rows[A].children == (Child(C, frozenset({A})),)
     assert (rows[B].children, rows[C].children) == (None, None)
@@ -142,7 +135,6 @@ def test_rows_know_their_parents_and_the_finished_ones_their_children() -> None:
 
 
 def test_every_row_is_one_the_first_batch_may_use() -> None:
-    """Generation 0, batch 0, joins 1, start and end alike."""
     for planned in made({A: STARTED}, (listed(A),)).shards:
         assert (planned.row.generation, planned.row.batch, planned.row.joins) == (0, 0, 1)
         assert planned.row.start == planned.row.end
@@ -156,7 +148,6 @@ def test_a_stored_child_that_is_nowhere_is_reported() -> None:
 
 
 def test_a_plan_is_a_document() -> None:
-    """Of every shard: what is stored, what is planned, and why."""
     (line,) = (as_document(p) for p in made({A: STARTED}, (listed(A),)).shards)
     assert line == {
         "shard": A,
@@ -208,7 +199,6 @@ def test_the_plan_of_a_real_table_delivers_what_is_missing_and_nothing_else(gold
 
 
 def delivered(records: list[dict[str, Any]], start: Position) -> list[tuple[str, int]]:
-    """The user records, as (sequence, sub), that come after a position."""
     if start == END:
         return []
     after = (int(start.sequence), start.sub or 0) if start.sequence else (-1, 0)
@@ -217,5 +207,4 @@ def delivered(records: list[dict[str, Any]], start: Position) -> list[tuple[str,
 
 
 def expected(dump: Any, shard_id: str) -> list[tuple[str, int]]:
-    """The same, as the dump has it."""
     return [(record[0], record[1] or 0) for record in dump.stream["derived"][shard_id]["must_deliver"]]

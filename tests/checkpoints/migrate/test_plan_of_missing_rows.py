@@ -166,7 +166,6 @@ def test_no_shard_is_taken_for_finished_that_kcl_cannot_have_deleted(table: tupl
 
 
 def _before_progress(shard: str, shards: list[Shard], left: dict[str, StoredPosition]) -> bool:
-    """Whether something that follows a shard has a row with progress."""
     children = [other.id for other in shards if shard in other.parents]
     return any((child in left and left[child].progress) or _before_progress(child, shards, left) for child in children)
 
@@ -179,7 +178,6 @@ def test_where_rows_do_not_vanish_a_missing_row_is_read_again() -> None:
 
 
 def test_the_progress_of_a_grandchild_proves_as_much() -> None:
-    """A's row is gone, its child B's too, and C has progress."""
     result = made({C: STARTED}, (listed(A, closed=True), listed(B, A, closed=True), listed(C, B)))
     assert (start(result, A), start(result, B)) == (END, END)
 
@@ -191,14 +189,12 @@ def test_a_child_that_merely_has_a_row_proves_nothing() -> None:
 
 
 def test_a_shard_kcl_has_not_seen_yet_starts_at_its_beginning() -> None:
-    """It follows a shard that has a row, however far down."""
     result = made({A: STARTED}, (listed(A, closed=True), listed(B, A, closed=True), listed(C, B)))
     assert (start(result, B), start(result, C)) == (TRIM_HORIZON, TRIM_HORIZON)
     assert not result.warnings
 
 
 def test_a_merged_child_follows_if_either_parent_has_a_row() -> None:
-    """The other parent is judged by itself."""
     result = made({A: STARTED, B: FINISHED}, (listed(A, closed=True), listed(B, closed=True), listed(C, A, B)))
     assert start(result, C) == TRIM_HORIZON
 
@@ -210,12 +206,10 @@ def test_a_shard_follows_a_row_whose_own_shard_has_expired() -> None:
 
 @pytest.mark.parametrize(("unstarted", "position"), [("trim-horizon", TRIM_HORIZON), ("now", Position.timestamp(T0))])
 def test_a_shard_that_nothing_accounts_for_starts_where_the_user_says(unstarted: str, position: Position) -> None:
-    """A choice that is made knowingly."""
     assert start(made({A: STARTED}, (listed(A), listed(B)), unstarted=unstarted), B) == position
 
 
 def test_without_a_word_of_the_user_every_such_shard_is_refused_by_name() -> None:
-    """Neither a silent gap nor a silent replay."""
     with pytest.raises(Refused) as refused:
         made({A: STARTED}, (listed(A), listed(B), listed(C)))
     assert f"{B} has no row" in str(refused.value)

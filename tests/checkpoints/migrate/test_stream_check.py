@@ -27,7 +27,6 @@ NAMES = {"KCL": "checkpoint", "NiFi": "sequenceNumber", "vmware-go-kcl": "Checkp
 
 
 def refused(bench: Bench) -> str:
-    """Why both the plan and the migration are refused; neither makes a target."""
     messages = []
     for run in (bench.migrator().dry_run, bench.migrator().run):
         with pytest.raises(Refused) as why:
@@ -40,7 +39,6 @@ def refused(bench: Bench) -> str:
 
 @EVERY_CASE
 def test_a_table_of_this_stream_is_not_contradicted(case: Case) -> None:
-    """The checks know every format's keys and refuse nothing that is right."""
     bench = Bench(case)
     chosen, snapshot = detect.take_snapshot(bench.sources, case.table)
     stream = bench.stream.describe()
@@ -74,7 +72,6 @@ def test_hash_keys_are_compared_in_every_version_of_kcl(case: Case) -> None:
 
 
 def rename(tables: Any, old: str, new: str) -> None:
-    """Gives the rows of one shard to another."""
     for _, rows in tables.values():
         for row in rows:
             row |= {name: {"S": value["S"].replace(old, new)} for name, value in row.items() if old in str(value.get("S"))}
@@ -90,7 +87,6 @@ def test_a_row_for_a_shard_younger_than_the_youngest_is_refused(case: Case) -> N
 
 
 def test_a_child_younger_than_the_youngest_shard_is_refused() -> None:
-    """A row that names it as a child is of the stream that has it."""
     bench = Bench()
     bench.rows[0]["childShardIds"] = {"SS": [UNBORN]}
     assert f"row {bench.zero}: names the child {UNBORN}" in refused(bench)
@@ -108,7 +104,6 @@ def test_a_number_that_kinesis_does_not_accept_is_refused(case: Case) -> None:
 
 
 def test_a_number_of_another_shard_is_refused() -> None:
-    """It names its shard."""
     bench = Bench()
     bench.rows[2]["checkpoint"] = bench.rows[1]["checkpoint"] = {"S": bench.stream.put_in(bench.three, b"x")}
     message = refused(bench)
@@ -117,14 +112,12 @@ def test_a_number_of_another_shard_is_refused() -> None:
 
 
 def test_each_place_is_asked_about_once() -> None:
-    """By the first plan; the second one asks only about what moved."""
     bench = Bench()
     bench.migrator().run()
     assert bench.calls.log.count("before ask about places") == 1
 
 
 def test_a_place_that_the_source_reached_later_is_asked_about_before_it_is_written() -> None:
-    """The source moved during the copy: the number it then holds is a new one."""
     bench = Bench()
     scans = 0
 
@@ -142,14 +135,12 @@ def test_a_place_that_the_source_reached_later_is_asked_about_before_it_is_writt
 
 
 def test_a_place_that_retention_has_passed_is_accepted() -> None:
-    """Its number is the stream's all the same."""
     bench = Bench()
     bench.stream.trim(bench.one, 2)
     assert bench.migrator().run().state == "COMPLETE"
 
 
 def test_a_shard_that_expires_between_listing_and_asking_is_no_contradiction() -> None:
-    """The second plan sees it gone."""
     bench = Bench()
     bench.rows[0]["checkpoint"] = {"S": bench.stream.shards[bench.zero].records[0].sequence}
 

@@ -30,17 +30,14 @@ REPLICATED = {
 
 
 def every_row(bench: Bench) -> list[Any]:
-    """All rows of all tables of the source."""
     return [row for _, rows in bench.sources.tables.values() for row in rows]
 
 
 def row_of(bench: Bench, shard: str) -> Any:
-    """The row of a shard, whatever the format's key is."""
     return next(row for row in every_row(bench) if any(str(v.get("S", "")).endswith(shard) for v in row.values()) and "payments" not in str(row))
 
 
 def refusal(run: Callable[[], Any]) -> str:
-    """The message."""
     with pytest.raises(Refused) as refused:
         run()
     return str(refused.value)
@@ -48,7 +45,6 @@ def refusal(run: Callable[[], Any]) -> str:
 
 @EVERY_CASE
 def test_what_replication_puts_into_every_row_is_no_obstacle(case: Case) -> None:
-    """The positions are those of the same table without it."""
     plain, replicated = Bench(case), Bench(case)
     for row in every_row(replicated):
         row.update(REPLICATED)
@@ -59,7 +55,6 @@ def test_what_replication_puts_into_every_row_is_no_obstacle(case: Case) -> None
 
 @EVERY_CASE
 def test_an_attribute_that_nobody_reads_can_be_ignored_by_name(case: Case) -> None:
-    """The refusal says how, the warning says that it was done, and the claim keeps it."""
     plain, bench = Bench(case), Bench(case)
     row_of(bench, bench.one)["ttl"] = {"N": "1700000000"}
     message = refusal(bench.migrator().run)
@@ -110,7 +105,6 @@ def followed(bench: Bench) -> MigrationResult:
 
 
 def lease(bench: Bench, **change: Any) -> dict[str, Any]:
-    """A row like that of the shard, with other attributes."""
     return {**row_of(bench, bench.one), **change}
 
 
@@ -129,7 +123,6 @@ SPOILT: dict[str, tuple[str, Spoilt]] = {
 
 @pytest.mark.parametrize(("name", "spoil"), SPOILT.values(), ids=SPOILT)
 def test_advice_leads_on(name: str, spoil: Spoilt) -> None:
-    """To a plan in which every other shard starts where it would have."""
     case = next(case for case in CASES if case.name == name)
     plain, bench = Bench(case), Bench(case)
     plain.migrator().run()
@@ -140,7 +133,6 @@ def test_advice_leads_on(name: str, spoil: Spoilt) -> None:
 
 
 def test_a_row_that_names_a_child_that_cannot_be_is_placed() -> None:
-    """What it says of other shards does not count either."""
     bench = Bench()
     third = bench.stream.put_in(bench.three, b"x")
     bench.rows.append({**bench.rows[1], "leaseKey": {"S": bench.three}, "checkpoint": {"S": third}})
@@ -156,7 +148,6 @@ def test_the_row_of_a_shard_of_the_stream_cannot_be_ignored() -> None:
 
 
 def test_an_ignored_row_is_told_and_kept_with_the_choices() -> None:
-    """One that is not there as well: it was misspelt, or is gone."""
     bench = Bench()
     bench.rows.append({"leaseKey": {"S": "note"}})
     result = bench.migrator(rows=("note", "nota")).run()
@@ -165,14 +156,12 @@ def test_an_ignored_row_is_told_and_kept_with_the_choices() -> None:
 
 
 def test_a_name_that_no_row_has_is_told() -> None:
-    """It was misspelt, or the attribute is gone."""
     assert "--ignore-attribute tll: no row has it" in Bench().migrator(ignored=("tll",)).run().warnings
 
 
 @EVERY_CASE
 @pytest.mark.parametrize("word", ["trim-horizon", "a number"])
 def test_a_shard_whose_row_is_refused_can_be_placed(case: Case, word: str) -> None:
-    """The other shards start where they would have; the row's own words are in the warning."""
     plain, bench = Bench(case), Bench(case)
     plain.migrator().run()
     row = row_of(bench, bench.one)
@@ -226,7 +215,6 @@ def test_a_number_that_kinesis_does_not_know_is_placed_by_hand() -> None:
     ],
 )
 def test_a_place_that_cannot_be_is_refused(place: Callable[[Bench], dict[str, Position]], word: str) -> None:
-    """Nothing is made, and the message names the option."""
     bench = Bench()
     message = refusal(bench.migrator(places=place(bench)).run)
     assert message.startswith("--place shardId-")
@@ -235,7 +223,6 @@ def test_a_place_that_cannot_be_is_refused(place: Callable[[Bench], dict[str, Po
 
 
 def test_a_shard_without_a_row_can_be_placed() -> None:
-    """Where nothing accounts for it, one word for one shard does instead of --unstarted for all."""
     bench = Bench()
     bench.rows[:] = [bench.rows[1]]
     assert "has no row" in refusal(bench.migrator().run)
@@ -245,7 +232,6 @@ def test_a_shard_without_a_row_can_be_placed() -> None:
 
 
 def test_a_place_counts_more_than_the_row() -> None:
-    """Whatever it says, and it is told."""
     bench = Bench()
     result = bench.migrator(places={bench.one: TRIM_HORIZON}).run()
     assert bench.places()[bench.one] == {"at": "TRIM_HORIZON"}
@@ -253,7 +239,6 @@ def test_a_place_counts_more_than_the_row() -> None:
 
 
 def test_options_that_come_after_the_end_are_told() -> None:
-    """They have no effect any more."""
     bench = Bench()
     bench.migrator().run()
     warnings = bench.migrator(ignored=("ttl",), places={bench.one: END}).run().warnings
@@ -261,7 +246,6 @@ def test_options_that_come_after_the_end_are_told() -> None:
 
 
 def test_a_dry_run_takes_them_too() -> None:
-    """To look before."""
     bench = Bench()
     bench.rows[1]["checkpoint"] = {"S": "SOMEWHERE"}
     made = bench.migrator(places={bench.one: TRIM_HORIZON}).dry_run().plan

@@ -50,7 +50,6 @@ class Calls:
     wrote: Callable[[], None] = lambda: None
 
     def __call__(self, when: str, operation: str, argument: object) -> None:
-        """The hook."""
         number, self.made = self.made, self.made + 1
         self.log.append(f"{when} {operation}")
         self.arguments.append(argument)
@@ -71,23 +70,18 @@ class Calls:
 
 @dataclass
 class Catalog:
-    """A stream catalog whose calls are counted."""
-
     stream: MemoryStream
     calls: Calls
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog`."""
         self.calls("before", "describe stream", None)
         return self.stream.describe()
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog`."""
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PositionCatalog`."""
         self.calls("before", "ask about places", None)
         return self.stream.disowned(places)
 
@@ -96,12 +90,10 @@ class TargetsView(MemoryTargets):
     """One process's view of targets that are shared: its calls go by its own hook."""
 
     def find(self, name: str) -> MemoryTable | None:
-        """See `Targets.find`."""
         self.hook("before", "find", name)
         return self._view(self.tables[name]) if name in self.tables else None
 
     def ensure(self, name: str) -> PreparedTarget:
-        """See `Targets.ensure`."""
         prepared = super().ensure(name)
         return replace(prepared, table=self._view(self.tables[name]))
 
@@ -161,12 +153,10 @@ class Bench:
 
     @property
     def rows(self) -> list[Any]:
-        """The main source table's rows, to be changed."""
         return self.sources.tables[self.case.table][1]
 
     @property
     def table(self) -> MemoryTable:
-        """The target."""
         return self.targets.tables[self.request.target]
 
     def world(self, calls: Calls | None = None, name: str = "token") -> MigrationPorts:
@@ -183,7 +173,6 @@ class Bench:
         )
 
     def migrator(self, **changes: Any) -> Migrator:
-        """A new process that is to migrate; its calls are counted with all others'."""
         return Migrator(replace(self.request, **changes), self.world())
 
     def process(self, calls: Calls, world: Callable[[MigrationPorts], MigrationPorts] = lambda world: world) -> Migrator:
@@ -204,7 +193,6 @@ class Bench:
         self.case.checkpoint(self.sources.tables, self.case, self.reached)
 
     def beat(self) -> None:
-        """What it does when there is nothing to read."""
         self.case.beat(self.sources.tables, self.case, next(self._moved))
 
     # -- what holds at any time ----------------------------------------------------------------------------------------------------
@@ -221,15 +209,12 @@ class Bench:
         assert at <= {claim["now"]}, f"one_t0: {at} beside the claim's {claim['now']}"
 
     def end_state(self) -> dict[str, Item]:
-        """What the target comes to; see `settled`."""
         return settled(self.table.rows)
 
     def places(self) -> dict[str, Item]:
-        """Where each shard of the target starts."""
         return {i.removeprefix(SHARD_PREFIX): row["start"] for i, row in self.table.rows.items() if i.startswith(SHARD_PREFIX)}
 
     def due(self) -> dict[str, Item]:
-        """Where each shard should start as the source stands now."""
         planned = Migrator(replace(self.request, target="another", quiet_seconds=0), self.world(Calls())).dry_run().plan
         assert planned
         return {one.id: one.row.start.to_map() for one in planned.shards}
@@ -237,11 +222,9 @@ class Bench:
     # -- going back ----------------------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """A copy of all that outlives a process."""
         return State({name: copied(table.rows) for name, table in self.targets.tables.items()}, copied(self.sources.tables))
 
     def restore(self, state: State) -> None:
-        """Goes back to it; only the time goes on."""
         self.holders.clear()
         self.targets.tables.clear()
         for name, rows in state.targets.items():

@@ -22,7 +22,6 @@ ONE = "shardId-000000000001"
 
 
 def kcl_row(shard: str, checkpoint: str = "TRIM_HORIZON", sub: int = 0, **more: Any) -> Row:
-    """A lease as KCL writes it."""
     numbers = number(checkpointSubSequenceNumber=sub, leaseCounter=7, ownerSwitchesSinceCheckpoint=0)
     return text(leaseKey=shard, checkpoint=checkpoint, leaseOwner="worker-1") | numbers | more
 
@@ -232,7 +231,6 @@ def _sluice(stage: Stage, table: str) -> Tables:
 
 
 def _sluice_checkpoint(tables: Tables, case: Case, sequence: str) -> None:
-    """It commits the batch that was open, and the next."""
     rows = tables[case.table][1]
     shard, consumer = find(rows, f"shard/{ONE}"), find(rows, "consumer")
     committed = int(consumer["committed"]["N"]) + 2

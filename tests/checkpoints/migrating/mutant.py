@@ -44,12 +44,10 @@ MUTANTS: list[MigratorMutant] = []
 
 
 def mutant(name: str, noticed_by: Callable[..., object], says: str, case: Case = KCL1, **asked: Any) -> Callable[[Apply], Apply]:
-    """Enters a function into the list."""
     return entering(MUTANTS, lambda apply: MigratorMutant(name=name, apply=apply, noticed_by=lambda: noticed_by(case, **asked), says=says))
 
 
 def ignoring(patch: Patch, method: str, members: Callable[[Member], bool]) -> None:
-    """One method of the store works without the conditions on some members."""
     real = getattr(MigrationStore, method)
 
     def without(self: MigrationStore, *args: Any) -> Any:

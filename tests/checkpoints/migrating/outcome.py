@@ -15,12 +15,10 @@ SOURCE, TARGET = "orders-kcl", "sluice-orders"
 
 
 def migration(bench: Any) -> MigrationRow:
-    """The claim as it stands in the target."""
     return MigrationRow.from_item(bench.table.rows[MIGRATION])
 
 
 def refusal(run: Callable[[], MigrationResult]) -> str:
-    """Why it is refused."""
     with pytest.raises(Refused) as refused:
         run()
     return str(refused.value)

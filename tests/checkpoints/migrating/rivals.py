@@ -101,7 +101,6 @@ class Pair:
         return waiting is None or ((waiting.wake or 0.0) <= self.world.seconds and (waiting.ready is None or waiting.ready()))
 
     def run(self, choose: Callable[[list[Process]], Process]) -> None:
-        """Until both are through."""
         while alive := [process for process in self.processes if not process.done]:
             ready = [process for process in alive if self._ready(process.waiting)]
             if ready:
@@ -135,7 +134,6 @@ def taking_turns(case: Case, schedules: int, seed: int = 0) -> int:
 
 
 def one_starts_at_any_call_of_the_other(case: Case) -> int:
-    """The second begins at any call of the first; from then on they take turns, call by call."""
     expected, made = undisturbed(case).end_state(), run_length(case)
     for at in range(made):
         pair, steps = Pair(bench(case), calls=at), count()

@@ -32,7 +32,6 @@ PASSING = (LeaseHeld, SourceActive, ServiceUnavailable)  # exit 75, or "run it a
 
 
 def bench(case: Case, **asked: Any) -> Bench:
-    """A world in which two looks at the source lie not far apart."""
     return Bench(case, **{"quiet_seconds": QUIET, **asked})
 
 
@@ -48,7 +47,6 @@ def attempt(world: Bench, calls: Calls, wrapped: Callable[[MigrationPorts], Migr
 
 
 def finish(world: Bench, expected: dict[str, Item], calls: Calls | None = None) -> None:
-    """The next process comes to the same end as one that nothing happened to."""
     ended = attempt(world, calls or Calls())
     assert ended is None, f"same_end: the next run ended with {ended}"
     assert world.end_state() == expected, "same_end"
@@ -63,7 +61,6 @@ def check_gate(world: Bench, expected: dict[str, Item]) -> None:
 
 
 def starts(world: Bench) -> bool:
-    """Whether a driver, by its own code, starts on the target, if the resource says that it is migrated."""
     table = MemoryTable()
     table.rows = copied(world.table.rows) if TARGET in world.targets.tables else {}
     store = CheckpointStore(table)
@@ -77,19 +74,16 @@ def starts(world: Bench) -> bool:
 
 
 def is_over(world: Bench) -> bool:
-    """Whether the target is a consumer's."""
     return TARGET in world.targets.tables and CONSUMER in world.table.rows
 
 
 def run_length(case: Case) -> int:
-    """How many calls an undisturbed run makes."""
     calls = Calls()
     assert attempt(bench(case), calls) is None
     return calls.made
 
 
 def log_of(case: Case) -> list[str]:
-    """The calls of an undisturbed run."""
     calls = Calls()
     attempt(bench(case), calls)
     return calls.log
@@ -97,7 +91,6 @@ def log_of(case: Case) -> list[str]:
 
 @cache
 def moves_in(case: Case) -> str:
-    """The table in which `checkpoint` changes a row."""
     world = bench(case)
     before = copied(world.sources.tables)
     world.move()
@@ -105,7 +98,6 @@ def moves_in(case: Case) -> str:
 
 
 def undisturbed(case: Case, **asked: Any) -> Bench:
-    """A world in which one migration ran and nothing happened."""
     world = bench(case, **asked)
     assert attempt(world, Calls()) is None
     return world
@@ -172,12 +164,10 @@ class Repeating(MemoryTable):
     """A table whose every write loses its first reply and is sent again, without the idempotency token that DynamoDB offers."""
 
     def write(self, write: Write) -> Outcome:
-        """Twice."""
         super().write(write)
         return super().write(write)
 
     def transact(self, members: list[Member]) -> Transaction:  # type: ignore[override]  # the narrower type is what callers give
-        """Twice."""
         super().transact(members)
         return super().transact(members)
 

@@ -28,7 +28,6 @@ QUIET = 15.0
 
 
 def error(code: str, message: str = "said the service", **more: Any) -> ClientError:
-    """An error as boto3 raises it."""
     return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}} | more, "Operation")
 
 
@@ -52,7 +51,6 @@ class Between:
         return call
 
     def make(self, operation: str, asked: Asked) -> Any:
-        """The call itself."""
         return getattr(self.api, operation)(**asked)
 
 
@@ -97,7 +95,6 @@ class ServiceBench:
         self._put()
 
     def migrator(self, between: Any = None, **patience: Any) -> Migrator:
-        """A new process; `between` is its client."""
         api = between or self.api
         waits = Patience(**{"clock": lambda: self.seconds, "sleep": self.sleep, "dice": lambda: 1.0, **patience})
         return Migrator(
@@ -106,28 +103,22 @@ class ServiceBench:
         )
 
     def run(self, between: Any = None, **patience: Any) -> MigrationResult:
-        """Runs one."""
         return self.migrator(between, **patience).run()
 
     def move(self) -> None:
-        """The old consumer checkpoints."""
         self.case.checkpoint(self.tables, self.case, self.stage.stream.put_in(self.stage.one, b"later"))
         self._put()
 
     def target(self) -> dict[str, Item]:
-        """Every row of the target."""
         return {row["id"]: row for row in DynamoTable(self.request.target, self.api).scan()}
 
     def end_state(self) -> dict[str, Item]:
-        """What the target comes to."""
         return settled(self.target())
 
     def sources(self) -> dict[str, list[str]]:
-        """Every row of the source's tables, to be compared."""
         return {table: sorted(map(_line, DynamoSources(self.api).scan(table))) for table in self.tables}
 
     def sleep(self, seconds: float) -> None:
-        """Time passes."""
         self.seconds += seconds
 
     def _token(self) -> str:

@@ -15,8 +15,6 @@ Tables = dict[str, tuple[KeySchema, list[Any]]]
 
 
 class Stage:
-    """The stream that all sources are of, and the places in it."""
-
     def __init__(self, now: Callable[[], int]) -> None:
         self.stream = MemoryStream("orders", shards=2, now=now)
         self.zero, self.one = "shardId-000000000000", "shardId-000000000001"
@@ -28,7 +26,6 @@ class Stage:
 
     @property
     def identity(self) -> StreamIdentity:
-        """The stream's."""
         return self.stream.describe()
 
 
@@ -55,29 +52,23 @@ class Case:
 
 
 def text(**values: str) -> Row:
-    """String attributes."""
     return {name: {"S": value} for name, value in values.items()}
 
 
 def number(**values: float) -> Row:
-    """Number attributes."""
     return {name: {"N": str(value)} for name, value in values.items()}
 
 
 def one_key(name: str) -> KeySchema:
-    """A key of one string."""
     return (TableKey(name, "HASH", "S"),)
 
 
 def find(rows: list[Any], value: str) -> Row:
-    """The row with this value in its key (any attribute)."""
     found: Row = next(row for row in rows if {"S": value} in row.values())
     return found
 
 
 def sets(suffix: str, key: str, attribute: str) -> Callable[[Tables, Case, int], None]:
-    """A beat that is one number in one row."""
-
     def beat(tables: Tables, case: Case, times: int) -> None:
         find(tables[case.table.removesuffix("_checkpoints") + suffix][1], key)[attribute] = {"N": str(100 + times)}
 

@@ -19,24 +19,20 @@ from sluice_checkpoints.protocol.store import Epoch
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world."""
     return Bench()
 
 
 def made(bench: Bench, to: str = "trimHorizon", **more: Any) -> ResetPlan:
-    """The plan of a dry run."""
     found = bench.resetter(to, **more).dry_run().plan
     assert found is not None
     return found
 
 
 def places(plan: ResetPlan) -> dict[str, Position]:
-    """Where each shard is moved to."""
     return {shard.row.id: shard.placed.to for shard in plan.shards}
 
 
 def at(hours: float) -> Position:
-    """A time after the start."""
     return Position.timestamp(START + round(hours * HOUR))
 
 
@@ -104,7 +100,6 @@ def test_a_shard_without_a_row_gets_one_before_it_is_moved(bench: Bench) -> None
 
 
 def test_parents_that_were_folded_are_named_and_their_children_begin(bench: Bench) -> None:
-    """Nothing of them can be read again."""
     bench.fold(ZERO)
     plan = made(bench)
     assert ZERO not in places(plan)
@@ -174,7 +169,6 @@ def test_a_shard_that_was_over_by_then_never_says_that_it_was_open(bench: Bench)
 
 
 def test_shards_that_follow_have_to_be_moved_as_well(bench: Bench) -> None:
-    """The refusal has the options that are missing."""
     with pytest.raises(Refused, match=f"--shard {FOUR}"):
         made(bench, shards=[ONE])
     assert set(places(made(bench, shards=[ONE, FOUR]))) == {ONE, FOUR}
@@ -190,7 +184,6 @@ def test_a_parent_that_was_moved_back_still_has_its_children(bench: Bench) -> No
 
 
 def test_an_unknown_shard_is_refused(bench: Bench) -> None:
-    """By its id."""
     with pytest.raises(Refused, match="shardId-000000000077"):
         made(bench, shards=["shardId-000000000077"])
 
@@ -206,7 +199,6 @@ def test_a_listing_that_is_older_than_the_table_is_not_believed(bench: Bench) ->
 
 
 def test_a_time_past_retention_is_refused_unless_that_is_accepted(bench: Bench) -> None:
-    """With the word it is the oldest record, as at a first start."""
     bench.stream.retention_millis = 6 * HOUR
     with pytest.raises(Refused, match="--accept-expired"):
         made(bench, bench.hour(5))
@@ -216,7 +208,6 @@ def test_a_time_past_retention_is_refused_unless_that_is_accepted(bench: Bench) 
 
 
 def test_a_time_before_the_stream_is_all_of_it(bench: Bench) -> None:
-    """Nothing expired, so nothing has to be accepted."""
     plan = made(bench, bench.hour(-1))
     assert set(places(plan).values()) == {TRIM_HORIZON}
     assert "was created" in plan.warnings[0]
@@ -230,13 +221,11 @@ def test_a_retention_that_was_raised_lately_is_a_warning(bench: Bench) -> None:
 
 
 def test_a_time_in_the_future_is_refused(bench: Bench) -> None:
-    """The tip has a word of its own."""
     with pytest.raises(Refused, match="lies in the future"):
         made(bench, bench.hour(13))
 
 
 def opened(bench: Bench, records: int = 3) -> None:
-    """Batch 8 was begun: shard 4 was bound in it."""
     bench.row(replace(bench.of(FOUR), start=bench.of(FOUR).end, end=bench.after(FOUR), batch=8, records=records, letter="l"))
 
 
@@ -276,7 +265,6 @@ def test_an_open_batch_with_other_shards_is_not_given_up(bench: Bench) -> None:
 
 
 def test_a_plan_that_one_transaction_does_not_hold_is_refused(bench: Bench) -> None:
-    """Before anything is written."""
     moves = tuple(Move(f"s{n}", 0, TRIM_HORIZON, END) for n in range(MOST + 1))
     with pytest.raises(Refused, match="in parts"):
         name(bench.store, Epoch(3, "t"), bench.seen, StoredReset("r", 7, moves))
@@ -306,10 +294,8 @@ def test_a_target_that_is_none_is_refused_by_what_is_wrong(text: str, why: str) 
 
 @pytest.mark.parametrize("text", ["trimHorizon", "latest", "2026-11-27T10:00:00.123Z"])
 def test_a_target_reads_as_it_is_written(text: str) -> None:
-    """In the document, and for the next command."""
     assert str(ResetTarget.parse(text)) == text
 
 
 def test_a_time_of_any_zone_is_one_of_utc() -> None:
-    """To the millisecond, whatever a float would make of it."""
     assert str(ResetTarget.parse("2026-11-27T10:00:00.001000+02:00")) == "2026-11-27T08:00:00.001Z"

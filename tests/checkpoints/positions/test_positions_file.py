@@ -27,7 +27,6 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world."""
     return Bench()
 
 
@@ -42,12 +41,10 @@ def printed(bench: Bench, **shards: Any) -> Document:
 
 
 def resetter(bench: Bench, found: Document, **more: Any) -> Resetter:
-    """A process that is to move positions to those of a file."""
     return Resetter(ResetRequest("file", ResetTarget(FILE), file=PositionsFile.parse(json.dumps(found)), **more), bench.ports())
 
 
 def at(hours: float) -> Document:
-    """A time after the start."""
     return {"at": "TIMESTAMP", "millis": START + round(hours * HOUR)}
 
 
@@ -55,7 +52,6 @@ def at(hours: float) -> Document:
 
 
 def test_a_file_that_was_not_edited_moves_nothing(bench: Bench) -> None:
-    """Each position is where it was printed."""
     before = bench.positions()
     result = resetter(bench, printed(bench)).run()
     assert result.document["counts"] == {"back": 0, "forward": 0, "unchanged": 0}
@@ -73,7 +69,6 @@ def test_what_was_edited_is_moved_and_the_rest_stays(bench: Bench) -> None:
 
 
 def test_a_shard_without_a_row_may_be_named(bench: Bench) -> None:
-    """Its row is made first."""
     bench.stream.split(FOUR)
     resetter(bench, printed(bench, s4={"at": "END"}, s5=at(11))).run()
     assert bench.positions()[FOUR] == END
@@ -113,7 +108,6 @@ def test_an_open_batch_is_given_up_by_a_file_that_was_not_edited(bench: Bench) -
 
 @pytest.mark.parametrize("change", [{"committed": 8}, {"last_reset": "other"}, {"consumer_id": "d"}])
 def test_a_file_from_before_something_moved_is_refused(bench: Bench, change: Document) -> None:
-    """A batch, another reset, another consumer."""
     found = printed(bench, s2={"at": "TRIM_HORIZON"}) | {"lastReset": "one"}
     bench.consumer(replace(bench.seen, last_reset="one"))
     bench.consumer(replace(bench.seen, **change))
@@ -151,14 +145,12 @@ def test_the_number_of_a_record_of_another_shard_is_refused(bench: Bench) -> Non
     ],
 )
 def test_positions_that_cannot_be_are_refused(bench: Bench, shards: Document, why: str) -> None:
-    """A child in front of its parent, a shard that is not there, an end of an open shard, a time to come."""
     with pytest.raises(Refused, match=why):
         resetter(bench, printed(bench, **shards)).run()
     assert bench.seen.generation == 3
 
 
 def test_a_time_past_retention_and_a_shard_that_is_gone_are_refused(bench: Bench) -> None:
-    """The first one unless that is accepted."""
     bench.stream.retention_millis = NOW // 2
     found = printed(bench, s2=at(1))
     with pytest.raises(Refused, match=rf"shards\.{TWO}\.millis: .*--accept-expired"):
@@ -188,7 +180,6 @@ def test_a_time_past_retention_and_a_shard_that_is_gone_are_refused(bench: Bench
     ],
 )
 def test_a_bad_field_is_refused_by_its_name(bench: Bench, position: Document, field: str) -> None:
-    """With the shard that it is of."""
     with pytest.raises(Refused, match=rf"shards\.{TWO}\.{field}:"):
         PositionsFile.parse(json.dumps(printed(bench, s2=position)))
 
@@ -210,7 +201,6 @@ def test_a_bad_field_is_refused_by_its_name(bench: Bench, position: Document, fi
     ],
 )
 def test_what_is_no_positions_file_is_refused(text: str, why: str) -> None:
-    """By what is wrong."""
     with pytest.raises(Refused, match=why):
         PositionsFile.parse(text)
 
@@ -220,13 +210,11 @@ def test_what_is_no_positions_file_is_refused(text: str, why: str) -> None:
 
 @pytest.fixture
 def call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of in-memory fakes."""
     monkeypatch.setattr(reset, "_ports", lambda *_: bench.ports())
     return lambda *arguments: CliRunner().invoke(main, ["reset", "--table", TABLE, "--stream", "orders", "--region", "us-east-1", *arguments])
 
 
 def test_the_command_moves_to_the_positions_of_a_file(call: Callable[..., Result], bench: Bench, tmp_path: Path) -> None:
-    """Of what `show --json` printed."""
     file = tmp_path / "positions.json"
     file.write_text(json.dumps(printed(bench, s2={"at": "TRIM_HORIZON"})))
     done = call("--from-file", str(file), "--yes", "--json")
@@ -235,7 +223,6 @@ def test_the_command_moves_to_the_positions_of_a_file(call: Callable[..., Result
 
 
 def test_a_file_that_cannot_be_read_ends_with_65(call: Callable[..., Result], tmp_path: Path) -> None:
-    """By its option."""
     gone = call("--from-file", str(tmp_path / "absent"), "--yes")
     assert gone.exit_code == 65
     assert "--from-file" in gone.output

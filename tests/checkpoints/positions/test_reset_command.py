@@ -40,20 +40,16 @@ FIELDS = {
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world."""
     return Bench()
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The termination log."""
     return tmp_path / "termination-log"
 
 
 @pytest.fixture
 def call(bench: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of in-memory fakes."""
-
     def ports(_options: reset.ResetOptions, _now: object, output: Output) -> ResetPorts:
         return bench.ports(progress=LoggedProgress(output.log))
 
@@ -63,7 +59,6 @@ def call(bench: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 
 def test_a_reset_ends_with_0_and_a_document(call: Callable[..., Result], log: Path, bench: Bench) -> None:
-    """One JSON document on stdout and nothing else there; the same without its plan in the termination log."""
     result = call("--to", bench.hour(6), "--id", "r1", "--yes", "--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -84,7 +79,6 @@ def test_a_reset_ends_with_0_and_a_document(call: Callable[..., Result], log: Pa
 
 
 def test_a_second_run_with_its_id_ends_with_0_and_the_same_document(call: Callable[..., Result], bench: Bench) -> None:
-    """It changes nothing, and says so."""
     first = json.loads(call("--to", bench.hour(6), "--id", "r1", "--yes", "--json").stdout)
     before = bench.end_state()
     again = call("--to", bench.hour(6), "--id", "r1", "--yes", "--json")
@@ -96,7 +90,6 @@ def test_a_second_run_with_its_id_ends_with_0_and_the_same_document(call: Callab
 
 
 def test_a_dry_run_writes_nothing_and_shows_every_shard(call: Callable[..., Result], bench: Bench) -> None:
-    """For people it is a table; the digest is that of the run that follows."""
     before = bench.end_state()
     shown = call("--to", bench.hour(6), "--dry-run")
     assert shown.exit_code == 0
@@ -141,7 +134,6 @@ def test_without_an_id_one_is_made_that_begins_with_the_date(call: Callable[...,
     ],
 )
 def test_wrong_usage_ends_with_2_by_the_option_s_name(call: Callable[..., Result], arguments: list[str], why: str) -> None:
-    """Before any call."""
     result = call(*arguments)
     assert result.exit_code == 2
     assert why in result.output
@@ -154,7 +146,6 @@ def test_an_empty_id_is_refused(call: Callable[..., Result], bench: Bench) -> No
 
 
 def test_a_refusal_ends_with_65_and_names_the_option(call: Callable[..., Result], bench: Bench, log: Path) -> None:
-    """It is the termination message as well."""
     bench.row(replace(bench.of(TWO), batch=8))
     result = call("--to", "trimHorizon", "--yes", "--json")
     assert result.exit_code == 65
@@ -165,7 +156,6 @@ def test_a_refusal_ends_with_65_and_names_the_option(call: Callable[..., Result]
 def test_the_warning_about_a_batch_that_is_given_up_is_kept_in_a_full_termination_message(
     call: Callable[..., Result], bench: Bench, log: Path
 ) -> None:
-    """It is the first of them."""
     for number in range(60):
         shard = f"shardId-{number + 100:012d}"
         bench.row(replace(bench.of(FOUR), id=shard, batch=8, records=1000, parents=frozenset()))
@@ -175,6 +165,5 @@ def test_the_warning_about_a_batch_that_is_given_up_is_kept_in_a_full_terminatio
 
 
 def test_the_owner_is_that_of_the_environment() -> None:
-    """The operator names it; a person who names a table need not."""
     assert reset.owner({}) is None
     assert reset.owner({"SLUICE_OWNER": "shop/orders", "SLUICE_CLUSTER": "prod c1"}) == Owner("shop/orders", ("prod", "c1"), writes=False)

@@ -38,12 +38,10 @@ def bench() -> Bench:
 
 
 def resetter(bench: Bench, batch: int = 4, **more: Any) -> Resetter:
-    """That is to go back to a batch."""
     return Resetter(ResetRequest("undo", ResetTarget(batch=batch), **more), bench.ports())
 
 
 def test_each_shard_is_where_it_was_in_front_of_the_batch(bench: Bench) -> None:
-    """What was over stays over. What came later begins, also behind shards that are read again."""
     result = resetter(bench).run()
     assert (result.document["state"], result.document["to"], result.document["batch"]) == ("RESET", "batch 4", 7)
     assert bench.positions() == {ZERO: END, ONE: bench.after(ONE, 0), TWO: TRIM_HORIZON, THREE: TRIM_HORIZON, FOUR: TRIM_HORIZON}
@@ -52,7 +50,6 @@ def test_each_shard_is_where_it_was_in_front_of_the_batch(bench: Bench) -> None:
 
 
 def test_a_dry_run_says_why(bench: Bench) -> None:
-    """Shard by shard, and writes nothing."""
     before = bench.end_state()
     made = resetter(bench).dry_run().plan
     assert made is not None
@@ -62,14 +59,12 @@ def test_a_dry_run_says_why(bench: Bench) -> None:
 
 
 def test_back_and_forth_is_no_reset_twice(bench: Bench) -> None:
-    """After the first one a second, with another id, has nothing to move."""
     resetter(bench).run()
     again = Resetter(ResetRequest("again", ResetTarget(batch=4)), bench.ports()).dry_run()
     assert again.document["counts"] == {"back": 0, "forward": 0, "unchanged": 5}
 
 
 def test_a_shard_that_moved_back_further_goes_forward(bench: Bench) -> None:
-    """Sequence numbers of one shard are compared as numbers."""
     bench.resetter("trimHorizon", "further").run()
     resetter(bench).run()
     assert bench.positions()[ONE] == bench.after(ONE, 0)
@@ -153,7 +148,6 @@ def test_a_repair_that_crashes_before_and_after_a_reset_counts_as_it_read_last(b
 
 
 def test_positions_that_a_busy_table_did_not_keep_are_no_matter_of_a_reset(bench: Bench) -> None:
-    """There was none."""
     store, former = bench.store, versions.known(bench.store)
     row = store.consumer()
     assert row is not None
@@ -163,7 +157,6 @@ def test_positions_that_a_busy_table_did_not_keep_are_no_matter_of_a_reset(bench
 
 
 def test_a_batch_whose_positions_are_not_kept_is_refused_with_those_that_are(bench: Bench) -> None:
-    """A batch in the middle of a version, or an old one."""
     with pytest.raises(Refused, match=r"--to-batch 5: .*it does of 1, 4\. Name one of these, or a time with --to"):
         resetter(bench, 5).dry_run()
     for key in ("version/0/0", "version/1/0"):
@@ -173,7 +166,6 @@ def test_a_batch_whose_positions_are_not_kept_is_refused_with_those_that_are(ben
 
 
 def test_a_position_that_retention_has_passed_is_refused_by_its_shard(bench: Bench) -> None:
-    """As a time before the oldest record is."""
     bench.stream.now = lambda: START + 26 * HOUR
     with pytest.raises(Refused, match=rf"--to-batch 4: records of {ONE}.* that arrived .* may have expired since batch 4\. Add --accept-expired"):
         resetter(bench).dry_run()
@@ -252,12 +244,10 @@ def test_a_shard_that_came_later_and_has_left_the_stream_is_refused(bench: Bench
 
 @pytest.mark.parametrize("given", [(), ("--to", "latest", "--to-batch", "4")], ids=["neither", "both"])
 def test_one_target_is_given(given: tuple[str, ...]) -> None:
-    """Wrong usage."""
     result = CliRunner().invoke(main, ["reset", "--table", "ttt", "--stream", "s", "--region", "us-east-1", "--dry-run", *given])
     assert result.exit_code == 2
     assert "Give one of '--to', '--to-batch' and '--from-file'" in result.output
 
 
 def test_a_batch_is_no_time() -> None:
-    """In messages and results."""
     assert str(ResetTarget(batch=4)) == "batch 4"

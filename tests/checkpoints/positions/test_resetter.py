@@ -26,12 +26,10 @@ DRIVER = LeaseRequest(20_000, "driver", "now")
 
 @pytest.fixture
 def bench() -> Bench:
-    """One world."""
     return Bench()
 
 
 def with_open_batch() -> Bench:
-    """One in which batch 8 was begun, and a shard has no row yet."""
     bench = Bench()
     bench.row(replace(bench.of(FOUR), start=bench.of(FOUR).end, end=bench.after(FOUR), batch=8, first=bench.put[FOUR][-1], letter="l", excluded=1))
     bench.stream.split(TWO)
@@ -39,7 +37,6 @@ def with_open_batch() -> Bench:
 
 
 def drives(bench: Bench) -> None:
-    """A driver takes the lease, and does what it does before its first batch."""
     store = bench.store
     taken = take_over(store, DRIVER, Watcher(bench.ports().clock, bench.ports().sleep))
     reset_writes.finish(store, taken.row, taken.epoch)
@@ -104,7 +101,6 @@ def test_a_batch_that_is_given_up_counts_as_committed_from_the_moment_the_plan_i
     ],
 )
 def test_dead_letters_that_go_with_a_batch_that_is_given_up_are_named(letters: dict[str, Any], where: str | None) -> None:
-    """Of records that `process` rejected in it: those of excluded ones become final."""
     bench = with_open_batch()
     bench.table.rows["letters"] = {"id": "letters", **letters}
     said = [text for text in bench.resetter("trimHorizon", give_up=8).run().warnings if "rejected records" in text]
@@ -135,7 +131,6 @@ def test_an_id_is_carried_out_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize("other", [{"to": "latest"}, {"shards": frozenset({FOUR})}, {"give_up": 7}])
 def test_an_id_stands_for_what_was_asked_first(bench: Bench, other: dict[str, Any]) -> None:
-    """Another target under the same id is not carried out, and is no success."""
     bench.resetter().run()
     before = bench.end_state()
     for run in (bench.resetter(**other).run, bench.resetter(**other).dry_run):
@@ -175,7 +170,6 @@ def test_an_id_is_a_name(bench: Bench) -> None:
 
 
 def calls_of(make: Callable[[], Bench], run: Callable[[Bench], Resetter]) -> tuple[int, dict[str, Any]]:
-    """How many calls an undisturbed reset makes, and what it leaves."""
     bench = make()
     run(bench).run()
     return len(bench.calls.log), bench.end_state()
@@ -213,7 +207,6 @@ def test_a_crash_at_any_call_moves_nothing_or_is_completed(make: Callable[[], Be
 
 @pytest.mark.parametrize(("make", "run"), CASES)
 def test_a_lost_reply_of_any_call_leads_to_the_same_end(make: Callable[[], Bench], run: Callable[[Bench], Resetter]) -> None:
-    """Whether or not the call took effect."""
     calls, whole = calls_of(make, run)
     for at in range(calls):
         bench = make()
@@ -248,7 +241,6 @@ def test_two_programs_that_complete_one_plan_move_each_shard_once(bench: Bench) 
 
 
 def test_a_driver_that_works_is_left_alone(bench: Bench) -> None:
-    """Its heartbeats continue: nothing was planned or written."""
     epoch = take_over(bench.store, DRIVER, Watcher()).epoch
 
     def beats(what: str) -> None:
@@ -264,8 +256,6 @@ def test_a_driver_that_works_is_left_alone(bench: Bench) -> None:
 
 
 def test_a_lease_that_is_lost_before_the_plan_is_named_moves_nothing(bench: Bench) -> None:
-    """The condition of the name fails."""
-
     def usurps(what: str) -> None:
         if what == "before transact":
             bench.calls.visit = lambda _what: None
@@ -286,7 +276,6 @@ def test_a_dead_driver_is_fenced_before_its_rows_are_read(bench: Bench) -> None:
 
 
 def test_another_reset_that_is_under_way_is_completed_first(bench: Bench) -> None:
-    """By its id, or in front of another one, whose plan is of the positions after it."""
     named(bench)
     bench.calls.visit = lambda _what: None
     bench.seconds += 100
@@ -306,7 +295,6 @@ def test_another_reset_that_is_under_way_is_completed_first(bench: Bench) -> Non
     ],
 )
 def test_a_table_that_has_no_positions_to_move_is_refused(bench: Bench, change: dict[str, Any], why: str) -> None:
-    """Before a lease is taken."""
     bench.consumer(replace(bench.seen, **change))
     before = bench.end_state()
     with pytest.raises(Refused, match=why):
@@ -323,7 +311,6 @@ def test_a_table_that_is_still_migrated_into_is_refused(bench: Bench) -> None:
 
 
 def test_the_table_of_another_owner_and_a_copy_are_refused(bench: Bench) -> None:
-    """As a driver would be."""
     bench.consumer(replace(bench.seen, owner="shop/orders", table_id="t1"))
     request = bench.resetter()._request
     with pytest.raises(Refused, match="belongs to"):
@@ -337,12 +324,10 @@ def test_the_table_of_another_owner_and_a_copy_are_refused(bench: Bench) -> None
 
 
 def mine(bench: Bench) -> Epoch:
-    """The lease is taken."""
     return take_over(bench.store, DRIVER, Watcher(bench.ports().clock, bench.ports().sleep)).epoch
 
 
 def planned(bench: Bench) -> StoredReset:
-    """A plan, and nothing was written."""
     found = bench.resetter(bench.hour(10)).dry_run().plan
     assert found is not None
     return StoredReset("one", found.committed, found.moves)
@@ -365,7 +350,6 @@ def test_a_plan_is_not_named_over_another(bench: Bench) -> None:
 
 
 def test_rows_of_a_plan_are_never_written_over(bench: Bench) -> None:
-    """An id that another program used at the same moment is refused, and the lease stays."""
     epoch, seen, plan = mine(bench), bench.seen, planned(bench)
     bench.table.rows["reset/one/0"] = {"id": "reset/one/0", "shards": []}
     with pytest.raises(Refused, match="at the same moment"):
@@ -377,7 +361,6 @@ def test_rows_of_a_plan_are_never_written_over(bench: Bench) -> None:
     ("change", "error"), [({"generation": 9}, Fenced), ({"batch": 8}, ProtocolViolation), ({"end": TRIM_HORIZON}, ProtocolViolation)]
 )
 def test_a_row_that_is_not_as_planned_is_not_moved(bench: Bench, change: dict[str, Any], error: type[Exception]) -> None:
-    """A later epoch's, or one that somebody edited."""
     epoch = mine(bench)
     move = next(move for move in planned(bench).moves if move.shard == FOUR)
     row = replace(bench.of(FOUR), **change)

@@ -18,21 +18,18 @@ ORIGINAL, COPY = "arn:t@1", "arn:t@2"
 
 
 def table(**changes: Any) -> CheckpointStore:
-    """A table with a consumer."""
     store = CheckpointStore(MemoryTable())
     store.create_consumer(replace(ConsumerRow("id-1", "arn:s", 1, generation=4, token="t", counter=9, committed=2), **changes))
     return store
 
 
 def copied(store: CheckpointStore) -> CheckpointStore:
-    """A restore of a table as it is now."""
     copy = MemoryTable()
     copy.rows.update(store.table.rows)  # type: ignore[attr-defined]  # the in-memory fake's
     return CheckpointStore(copy)
 
 
 def consumer(store: CheckpointStore) -> ConsumerRow:
-    """Its consumer row."""
     row = store.consumer()
     assert row is not None
     return row
@@ -47,7 +44,6 @@ def test_the_first_look_marks_a_row_and_later_looks_accept_it() -> None:
 
 
 def test_a_copy_is_refused_and_stays_as_it_is() -> None:
-    """The message says how to go on."""
     store = table(table_id=ORIGINAL)
     copy = copied(store)
     before = dict(copy.table.rows)  # type: ignore[attr-defined]  # the in-memory fake's
@@ -67,7 +63,6 @@ def test_a_mark_that_another_driver_has_made_counts() -> None:
 
 
 def test_a_mark_is_refused_when_the_consumer_is_another_or_the_row_is_marked() -> None:
-    """Its condition."""
     store = table()
     assert not store.mark(replace(consumer(store), consumer_id="other"), ORIGINAL)
     assert store.mark(consumer(store), ORIGINAL)
@@ -76,7 +71,6 @@ def test_a_mark_is_refused_when_the_consumer_is_another_or_the_row_is_marked() -
 
 
 def test_an_adopted_copy_is_another_consumer_and_fences_every_epoch_of_the_original() -> None:
-    """Also epochs that the original had after the copy was made."""
     copy = copied(table(table_id=ORIGINAL))
     before, after = copies.adopt(copy, COPY, lambda: "id-2")
     assert (before.consumer_id, after.consumer_id, after.table_id, after.committed) == ("id-1", "id-2", COPY, 2)
@@ -102,7 +96,6 @@ def test_what_is_not_known_to_be_a_copy_is_not_adopted(changes: dict[str, Any] |
 
 
 def test_a_copy_that_a_driver_works_on_is_not_adopted() -> None:
-    """The condition: nothing moved since it was read."""
     copy = copied(table(table_id=ORIGINAL))
 
     def token() -> str:

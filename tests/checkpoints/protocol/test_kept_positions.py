@@ -29,7 +29,6 @@ def test_a_shard_that_is_over_is_kept_as_such() -> None:
 
 
 def named(*firsts: int) -> tuple[Version, ...]:
-    """Versions with these first batches, as drivers name them."""
     found: tuple[Version, ...] = ()
     for number, first in enumerate(firsts):
         version = next_version(found, SpecName(f"v{number}"), first, number + 1, 0)
@@ -46,7 +45,6 @@ def test_versions_that_commit_nothing_do_not_push_out_the_positions_of_one_that_
 
 
 def test_versions_that_committed_nothing_leave_the_list_first() -> None:
-    """The last one stays, whatever it has done."""
     table = MemoryTable("t")
     store, epoch = BatchSteps(table), Epoch(1, "token")
     table.rows["consumer"] = {"id": "consumer", "generation": 1, "token": "token"}
@@ -76,7 +74,6 @@ def test_what_a_reset_has_separated_is_out_of_reach_once_batches_were_committed(
 
 
 def test_before_the_first_batch_only_the_last_reset_counts() -> None:
-    """Nothing was committed yet."""
     one = Version(SpecName("a"), 1, 1, 0)
     assert within_reach((one,), consumer(0)) == (one,)
     assert within_reach((one,), consumer(0, "first", 0)) == (one,)
@@ -84,7 +81,6 @@ def test_before_the_first_batch_only_the_last_reset_counts() -> None:
 
 
 def listed_by(*firsts: int) -> tuple[Version, ...]:
-    """What a table lists after drivers of these versions, one after the other."""
     table = MemoryTable("t")
     store, epoch = BatchSteps(table), Epoch(1, "token")
     table.rows["consumer"] = {"id": "consumer", "generation": 1, "token": "token"}

@@ -29,43 +29,36 @@ class Time:
     visit: Callable[[], None] = lambda: None
 
     def watcher(self) -> Watcher:
-        """That lives in this time."""
         return Watcher(lambda: self.now, self.sleep, self.told.append)
 
     def sleep(self, seconds: float) -> None:
-        """Passes."""
         self.now += seconds
         self.visit()
 
 
 @pytest.fixture
 def time() -> Time:
-    """Second 0."""
     return Time()
 
 
 @pytest.fixture
 def store() -> CheckpointStore:
-    """A consumer whose lease is held."""
     return stored(HELD)
 
 
 def stored(row: ConsumerRow) -> CheckpointStore:
-    """A table with this consumer row."""
     table = MemoryTable()
     table.write(Put(row.to_item(), ()))
     return CheckpointStore(table)
 
 
 def test_a_released_lease_is_taken_at_once(time: Time) -> None:
-    """The last epoch said that it is silent."""
     taken = take_over(stored(replace(HELD, released=True)), CLAIM, time.watcher())
     assert (taken.epoch.generation, taken.row.lease_millis, taken.wait_out_millis) == (5, 5000, 0)
     assert (time.now, time.told) == (0, [])
 
 
 def test_a_lease_that_never_promised_anything_is_taken_at_once(time: Time) -> None:
-    """A consumer that comes out of a migration or a bootstrap."""
     take_over(stored(replace(HELD, lease_millis=0)), CLAIM, time.watcher())
     assert time.now == 0
 
@@ -99,7 +92,6 @@ def test_a_silent_lease_is_waited_out_for_all_its_holder_promised(store: Checkpo
 
 @pytest.mark.parametrize("at", [0.5, 10, 19.5])
 def test_one_beat_at_any_moment_keeps_the_lease(store: CheckpointStore, time: Time, at: float) -> None:
-    """The holder lives; nothing was written."""
     beat = Epoch(4, "t4")
 
     def visit() -> None:
@@ -128,7 +120,6 @@ def test_a_release_during_the_wait_ends_it(store: CheckpointStore, time: Time) -
 
 
 def test_of_two_takers_one_wins(time: Time) -> None:
-    """The other comes again later."""
     table = MemoryTable()
     table.write(Put(replace(HELD, released=True).to_item(), ()))
     store = CheckpointStore(table)
@@ -148,13 +139,11 @@ def test_of_two_takers_one_wins(time: Time) -> None:
 
 @pytest.mark.parametrize(("mine", "theirs", "wait"), [(5000, 20_000, 20_000), (30_000, 20_000, 30_000)])
 def test_a_forced_take_waits_the_larger_promise_out_afterwards(time: Time, mine: int, theirs: int, wait: int) -> None:
-    """It takes at once, holding the larger promise, and nobody works before that has passed."""
     taken = take_over(stored(replace(HELD, lease_millis=theirs)), replace(CLAIM, lease_millis=mine, force=True), time.watcher())
     assert (time.now, taken.wait_out_millis, taken.row.lease_millis) == (0, wait, wait)
 
 
 def test_force_costs_nothing_where_the_lease_was_released(time: Time) -> None:
-    """There is nothing to wait for."""
     taken = take_over(stored(replace(HELD, released=True)), replace(CLAIM, force=True), time.watcher())
     assert (taken.wait_out_millis, taken.row.lease_millis) == (0, 5000)
 
@@ -166,7 +155,6 @@ def test_an_exported_table_is_never_taken_again(time: Time) -> None:
 
 
 def test_a_table_without_a_consumer_cannot_be_taken(time: Time) -> None:
-    """It was neither bootstrapped nor migrated."""
     with pytest.raises(ProtocolViolation):
         take_over(CheckpointStore(MemoryTable()), CLAIM, time.watcher())
 
@@ -180,7 +168,6 @@ def test_every_take_has_a_token_of_its_own(time: Time) -> None:
 
 @pytest.mark.parametrize("seen", [Heartbeat(1, 1, 0, released=False), Heartbeat(1, 1, 9000, released=True)])
 def test_nothing_is_waited_for_where_nothing_was_promised(time: Time, seen: Heartbeat) -> None:
-    """No promise, or one that was given back."""
     assert time.watcher().wait_out(lambda: seen) == seen
     assert time.now == 0
 
@@ -189,12 +176,10 @@ def test_nothing_is_waited_for_where_nothing_was_promised(time: Time, seen: Hear
 
 
 def patience(time: Time, **more: Any) -> Patience:
-    """That always draws the longest pause."""
     return Patience(clock=lambda: time.now, sleep=time.sleep, dice=lambda: 1.0, **more)
 
 
 def test_patience_doubles_its_pauses_up_to_a_cap(time: Time) -> None:
-    """And returns what the first success returns."""
     tries: list[float] = []
 
     def call() -> str:
@@ -219,8 +204,6 @@ def test_patience_ends_at_its_limit_naming_the_call(time: Time) -> None:
 
 
 def test_patience_waits_at_least_as_long_as_the_service_asks(time: Time) -> None:
-    """Though the dice say less."""
-
     def call() -> None:
         if not time.now:
             raise Again("slow down", wait=7.0)
@@ -230,7 +213,6 @@ def test_patience_waits_at_least_as_long_as_the_service_asks(time: Time) -> None
 
 
 def test_a_listener_hears_of_every_try_and_of_every_cause(time: Time) -> None:
-    """Named by the operation that the call begins with."""
     heard: list[tuple[str, ...]] = []
     listener = SimpleNamespace(called=lambda operation: heard.append((operation,)), again=lambda *told: heard.append(told))
     answers: list[Exception] = [Again("slow down", cause="Throttling"), Again("the line is dead")]
@@ -247,14 +229,11 @@ def test_a_listener_hears_of_every_try_and_of_every_cause(time: Time) -> None:
 
 
 def standing(store: CheckpointStore, time: Time, force: bool = False, seen: list[SluiceError] | None = None) -> TakenLease:  # noqa: FBT001, FBT002
-    """A driver that stands by, until it has the lease."""
     told: Callable[[SluiceError], None] = (seen if seen is not None else []).append
     return stand_by(store, lambda: replace(CLAIM, force=force), replace(time.watcher(), look_seconds=0.5), told)
 
 
 def test_a_standby_waits_for_as_long_as_the_holder_beats_and_then_for_the_whole_promise(store: CheckpointStore, time: Time) -> None:
-    """Each beat begins its watch again."""
-
     def beats() -> None:
         if time.now < 100 and time.now - visited[0] >= 7:
             visited[0] = time.now
@@ -278,7 +257,6 @@ def test_a_standby_takes_a_released_lease_at_its_next_look(store: CheckpointStor
 
 
 def test_a_standby_never_forces(store: CheckpointStore, time: Time) -> None:
-    """The holder works."""
     assert standing(store, time, force=True).how == "expired"
     assert time.now >= 20
 

@@ -13,23 +13,18 @@ LEASE = 30.0
 
 
 class Time:
-    """Virtual time."""
-
     def __init__(self) -> None:
         self.now = 100.0
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Now."""
         return lambda: self.now
 
     @property
     def sleep(self) -> Callable[[float], None]:
-        """Lets time pass."""
         return self.pass_
 
     def pass_(self, seconds: float) -> None:
-        """Lets time pass."""
         self.now += seconds
 
 
@@ -41,7 +36,6 @@ class Lease(LeaseKeeper):
         self.time, self.at, self.seconds, self.lost = time, list[float](), 0.0, False
 
     def beat(self) -> None:
-        """See `LeaseKeeper.beat`."""
         if self.lost:
             raise LeaseHeld("another's")
         self.at.append(self.time.now)
@@ -50,18 +44,15 @@ class Lease(LeaseKeeper):
 
 @pytest.fixture
 def time() -> Time:
-    """Of one process."""
     return Time()
 
 
 @pytest.fixture
 def lease(time: Time) -> Lease:
-    """Taken just now."""
     return Lease(time, time.now)
 
 
 def test_a_beat_is_sent_when_a_third_of_the_lease_has_passed(time: Time, lease: Lease) -> None:
-    """However often it is asked for."""
     for _ in range(62):
         time.now += 0.5
         lease.alive()
@@ -69,7 +60,6 @@ def test_a_beat_is_sent_when_a_third_of_the_lease_has_passed(time: Time, lease: 
 
 
 def test_the_third_counts_from_when_the_last_beat_was_sent(time: Time) -> None:
-    """Not from its answer; the take is the first of them."""
     late = Lease(time, sent=90.0)
     late.seconds = 4.0
     for now in (100.0, 109.9, 110.0):
@@ -85,7 +75,6 @@ def test_a_pause_ends_in_time_and_beats_meanwhile(time: Time, lease: Lease) -> N
 
 
 def test_a_lease_that_was_lost_ends_whatever_goes_on(time: Time, lease: Lease) -> None:
-    """Before the next call."""
     lease.lost = True
     lease.alive()
     time.now += 10

@@ -27,37 +27,30 @@ WORKING = replace(OWNED, released=False)
 
 
 def stored(row: ConsumerRow) -> CheckpointStore:
-    """A table with this consumer row."""
     table = MemoryTable("orders-table")
     table.write(Put(row.to_item(), ()))
     return CheckpointStore(table)
 
 
 def consumer(store: CheckpointStore) -> ConsumerRow:
-    """Its consumer row."""
     row = store.consumer()
     assert row is not None
     return row
 
 
 class Waits:
-    """Virtual seconds, with what happens while somebody sleeps."""
-
     def __init__(self, visit: Callable[[], object] = lambda: None) -> None:
         self.now, self._visit = 0.0, visit
 
     def watcher(self) -> Watcher:
-        """That lives in this time."""
         return Watcher(lambda: self.now, self.sleep)
 
     def sleep(self, seconds: float) -> None:
-        """Passes."""
         self.now += seconds
         self._visit()
 
 
 def claim(owner: Owner | None, **more: Any) -> LeaseRequest:
-    """What a driver of this owner asks for."""
     return LeaseRequest(5000, "pod-2", "now", owner=owner, **more)
 
 
@@ -115,7 +108,6 @@ def test_a_driver_of_another_owner_is_refused_at_once_and_changes_nothing(row: C
 
 
 def test_the_refusal_names_both_owners_and_the_command() -> None:
-    """What a person on call reads in the status."""
     with pytest.raises(Refused) as refused:
         check("orders-table", OWNED, OTHER)
     assert str(refused.value) == (
@@ -132,7 +124,6 @@ def test_a_run_without_an_owner_is_told_how_to_run_as_the_owner() -> None:
 
 
 def test_a_driver_is_refused_when_the_table_is_handed_over_while_it_watches() -> None:
-    """The owner is asked for with each look, not with the first alone."""
     store = stored(WORKING)
 
     def visit() -> None:
@@ -144,7 +135,6 @@ def test_a_driver_is_refused_when_the_table_is_handed_over_while_it_watches() ->
 
 @pytest.mark.parametrize("changes", [{"owner": "test/orders"}, {"cluster": "c2"}, {"owner": None}, {"cluster": None}])
 def test_a_take_is_refused_if_the_owner_is_another_than_was_read(changes: dict[str, str | None]) -> None:
-    """The condition, though neither generation nor counter moved."""
     store = stored(OWNED)
     row = store.table.rows[CONSUMER]  # type: ignore[attr-defined]  # the in-memory fake's
     for name, value in changes.items():
@@ -192,7 +182,6 @@ def test_a_handover_to_the_same_owner_without_a_cluster_forgets_the_cluster() ->
 
 
 def test_a_table_on_which_a_driver_works_is_not_handed_over() -> None:
-    """Its heartbeats go on; nothing is written."""
     store = stored(WORKING)
     with pytest.raises(LeaseHeld):
         hand_over(store, claim(OTHER), Waits(lambda: store.beat(Epoch(4, "t4"))).watcher())
@@ -200,14 +189,12 @@ def test_a_table_on_which_a_driver_works_is_not_handed_over() -> None:
 
 
 def test_a_lost_drivers_lease_is_waited_out_before_a_handover() -> None:
-    """For what its holder promised, and 5 % longer."""
     store, time = stored(WORKING), Waits()
     hand_over(store, claim(OTHER), time.watcher())
     assert time.now == pytest.approx(21)
 
 
 def test_a_handover_whose_release_has_no_answer_is_one() -> None:
-    """The next driver waits the lease out."""
     store = stored(OWNED)
 
     def hook(when: str, _operation: str, write: Any) -> None:
@@ -220,7 +207,6 @@ def test_a_handover_whose_release_has_no_answer_is_one() -> None:
 
 
 def test_an_exported_table_is_not_handed_over() -> None:
-    """No driver starts on it again."""
     with pytest.raises(Refused, match="EXPORTED"):
         hand_over(stored(replace(OWNED, state="EXPORTED")), claim(OTHER), Waits().watcher())
 
@@ -230,7 +216,6 @@ def test_an_exported_table_is_not_handed_over() -> None:
 
 @pytest.mark.parametrize(("owner", "left"), [(NOBODY, (None, None)), (OTHER, ("test/orders", "c1"))])
 def test_an_adopted_copy_has_the_owner_that_is_given_or_none(owner: Owner, left: tuple[str | None, str | None]) -> None:
-    """The original's owner is not the copy's."""
     store = stored(replace(OWNED, table_id="t@1"))
     _, row = copies.adopt(store, "t@2", lambda: "id-2", owner)
     assert (row.owner, row.cluster) == left
@@ -238,7 +223,6 @@ def test_an_adopted_copy_has_the_owner_that_is_given_or_none(owner: Owner, left:
 
 
 def test_a_copy_whose_owner_changed_meanwhile_is_not_adopted() -> None:
-    """The condition."""
     store = stored(replace(OWNED, table_id="t@1"))
 
     def token() -> str:

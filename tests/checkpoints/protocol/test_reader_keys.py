@@ -15,7 +15,6 @@ def test_a_key_is_stored_as_generation_stage_and_partition() -> None:
 
 @given(mine=GENERATIONS, other=GENERATIONS, task=st.from_regex(r"(stored|[0-9]{1,4})\.[0-9]{1,4}", fullmatch=True))
 def test_a_reader_is_of_its_own_epoch_and_of_no_other(mine: int, other: int, task: str) -> None:
-    """3 is not 31, and no stage is taken for a generation."""
     key = reader_key(mine, task)
     assert generation_of(key) == mine
     assert is_of(key, mine)

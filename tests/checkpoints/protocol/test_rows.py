@@ -56,7 +56,6 @@ def test_an_iterator_is_that_of_the_batch_that_left_it(row: ShardRow) -> None:
 
 @given(position=POSITIONS)
 def test_a_position_survives_its_map(position: Position) -> None:
-    """`sub` 0 and no `sub` are kept apart."""
     assert Position.from_map(position.to_map()) == position
 
 
@@ -74,7 +73,6 @@ def test_a_position_survives_its_map(position: Position) -> None:
     ],
 )
 def test_a_map_that_is_no_position_is_a_violation(stored: dict[str, Any]) -> None:
-    """Nothing is guessed."""
     with pytest.raises(ProtocolViolation):
         Position.from_map(stored)
 
@@ -88,20 +86,17 @@ def test_what_is_no_sequence_number_is_refused(sequence: str) -> None:
 
 @given(row=SHARDS)
 def test_a_shard_row_survives_storage(row: ShardRow) -> None:
-    """As an item, and as DynamoDB's typed attributes."""
     assert ShardRow.from_item(row.to_item()) == row
     assert item_from_wire(item_to_wire(row.to_item())) == row.to_item()
 
 
 @given(row=CONSUMERS)
 def test_a_consumer_row_survives_storage(row: ConsumerRow) -> None:
-    """What says nothing is left out, and read as what it means."""
     assert ConsumerRow.from_item(item_from_wire(item_to_wire(row.to_item()))) == row
 
 
 @given(row=MIGRATIONS)
 def test_a_migration_row_survives_storage(row: MigrationRow) -> None:
-    """The same."""
     assert MigrationRow.from_item(item_from_wire(item_to_wire(row.to_item()))) == row
 
 
@@ -116,21 +111,18 @@ def test_an_attribute_of_another_program_may_be_of_any_type(value: dict[str, Any
 
 @pytest.mark.parametrize(("committed", "position"), [(6, "AFTER 100"), (7, "AFTER 200"), (8, "AFTER 200")])
 def test_a_shard_is_at_the_end_of_its_batch_once_that_is_committed(committed: int, position: str) -> None:
-    """And at its start before."""
     row = ShardRow("shardId-1", Position.after("100"), Position.after("200"), batch=7)
     assert str(row.committed_position(committed)) == position
 
 
 @pytest.mark.parametrize("value", [1.5, None, frozenset(), {1, 2} - {1, 2}, object(), b"bytes"])
 def test_a_type_that_is_not_stored_is_an_error(value: object) -> None:
-    """Here, not at the service."""
     with pytest.raises(TypeError):
         to_wire(value)
 
 
 @pytest.mark.parametrize("tagged", [{"NULL": True}, {"B": b""}, {"NS": ["1"]}])
 def test_a_type_that_is_not_ours_is_not_read(tagged: dict[str, Any]) -> None:
-    """Nobody of ours wrote it."""
     with pytest.raises(TypeError):
         from_wire(tagged)
 
@@ -159,7 +151,6 @@ def test_an_update_has_only_the_clauses_it_needs() -> None:
 
 @given(values=st.lists(st.integers(), max_size=20), size=st.integers(min_value=1, max_value=7))
 def test_chunks_keep_order_and_size(values: list[int], size: int) -> None:
-    """Nothing is left out."""
     cut = list(chunks(values, size))
     assert [value for chunk in cut for value in chunk] == values
     assert all(0 < len(chunk) <= size for chunk in cut)

@@ -38,7 +38,6 @@ class Calls:
     visit: Callable[[str], None] = lambda _what: None
 
     def __call__(self, when: str, operation: str, _argument: object) -> None:
-        """The hook."""
         number = len(self.log)
         self.log.append(f"{when} {operation}")
         if self.crash_at is not None and number >= self.crash_at:
@@ -96,67 +95,54 @@ class Bench:
         ]
 
     def after(self, shard: str, record: int = -1) -> Position:
-        """Behind a record of a shard."""
         return Position.after(self.put[shard][record])
 
     # -- the table -----------------------------------------------------------------------------------------------------------------
 
     @property
     def store(self) -> CheckpointStore:
-        """The table, for what others do to it."""
         return CheckpointStore(self.table)
 
     def row(self, row: ShardRow) -> None:
-        """Puts a row, whatever is there."""
         self.table.rows[row.key] = row.to_item()
 
     def consumer(self, row: ConsumerRow) -> None:
-        """Puts the consumer row, whatever is there."""
         self.table.rows[CONSUMER] = row.to_item()
 
     def of(self, shard: str) -> ShardRow:
-        """A row as it is."""
         return ShardRow.from_item(self.table.rows[f"shard/{shard}"])
 
     @property
     def seen(self) -> ConsumerRow:
-        """The consumer row as it is."""
         return ConsumerRow.from_item(self.table.rows[CONSUMER])
 
     def fold(self, shard: str, at: int = START) -> None:
-        """A shard expires, is folded, and its row goes."""
         self.stream.expire_shard(shard)
         del self.table.rows[f"shard/{shard}"]
         ended = EndedShards(frozenset({shard}), at=at)
         self.table.rows[ended.key] = ended.to_item()
 
     def positions(self) -> dict[str, Position]:
-        """Where each shard is."""
         return {row.id: row.committed_position(self.seen.committed) for row in map(self.of, self.shards)}
 
     @property
     def shards(self) -> list[str]:
-        """Ids of the shards that have a row."""
         return sorted(key.removeprefix("shard/") for key in self.table.rows if key.startswith("shard/"))
 
     def end_state(self) -> dict[str, Any]:
-        """All rows, without what is random or counted."""
         free = {"token", "generation", "counter", "updatedAt", "released", "holder", "leaseMillis"}
         return {key: {name: value for name, value in row.items() if name not in free} for key, row in sorted(self.table.rows.items())}
 
     # -- a reset -------------------------------------------------------------------------------------------------------------------
 
     def ports(self, **more: Any) -> ResetPorts:
-        """The ports of one process."""
         return ResetPorts(self.store, self.stream, self.stream, self._clock, self._sleep, **more)
 
     def resetter(self, to: str = "trimHorizon", reset: str = "one", **more: Any) -> Resetter:
-        """A new process that is to reset."""
         shards = frozenset(more.pop("shards", ()))
         return Resetter(ResetRequest(reset, ResetTarget.parse(to), shards, **more), self.ports())
 
     def hour(self, hours: float) -> str:
-        """A time so many hours after the start."""
         return str(ResetTarget(millis=START + round(hours * HOUR)))
 
     def _clock(self) -> float:

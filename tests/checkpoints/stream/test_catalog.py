@@ -32,7 +32,6 @@ B = {
 
 
 def page(*shards: dict[str, Any], token: str | None = None, date: str | None = FIRST) -> dict[str, Any]:
-    """A reply of ListShards."""
     return {
         "Shards": list(shards),
         "ResponseMetadata": {"HTTPHeaders": {"date": date} if date else {}},
@@ -41,19 +40,15 @@ def page(*shards: dict[str, Any], token: str | None = None, date: str | None = F
 
 
 def error(code: str, status: int = 400) -> ClientError:
-    """A refusal as boto3 raises it."""
     return ClientError({"Error": {"Code": code, "Message": "said the service"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Operation")
 
 
 @dataclass
 class Api:
-    """A client with answers prepared in order; the last one is repeated."""
-
     answers: list[Any]
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def list_shards(self, **ask: Any) -> Any:
-        """The next answer."""
         self.asked.append(ask)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -65,12 +60,9 @@ class Api:
 
 @dataclass
 class Time:
-    """Virtual seconds."""
-
     now: float = 0.0
 
     def sleep(self, seconds: float) -> None:
-        """Passes."""
         self.now += seconds
 
 
@@ -79,8 +71,6 @@ Catalog = Callable[..., BotoStreamCatalog]
 
 @pytest.fixture
 def catalog() -> Catalog:
-    """Makes a catalog over prepared answers; its patience of 30 seconds is virtual."""
-
     def make(*answers: Any) -> BotoStreamCatalog:
         time = Time()
         made = BotoStreamCatalog(
@@ -93,7 +83,6 @@ def catalog() -> Catalog:
 
 
 def test_a_stream_is_described(catalog: Catalog) -> None:
-    """Times in milliseconds, whatever the service counts in."""
     summary = {
         "StreamName": "orders",
         "StreamARN": "arn:orders",
@@ -123,7 +112,6 @@ def test_every_page_is_followed_and_the_last_one_dates_the_listing(catalog: Cata
 
 
 def test_a_listing_whose_token_expired_begins_again(catalog: Catalog) -> None:
-    """Nothing of the first try is in it twice."""
     made = catalog(page(A, token="old"), error("ExpiredNextTokenException"), page(A, token="new"), page(B))
     assert [shard.id for shard in made.list_shards().shards] == [A["ShardId"], B["ShardId"]]
 
@@ -141,12 +129,10 @@ def test_a_listing_whose_token_expired_begins_again(catalog: Catalog) -> None:
     ids=lambda e: type(e).__name__ + str(e)[:60],
 )
 def test_what_passes_is_tried_again(catalog: Catalog, passing: Exception) -> None:
-    """Throttling, failures of the service, lost connections."""
     assert catalog(passing, passing, page(A)).list_shards().shards == (shard_from_reply(A),)
 
 
 def test_trying_again_has_an_end(catalog: Catalog) -> None:
-    """It names the call and the stream."""
     with pytest.raises(ServiceUnavailable, match="ListShards of stream orders"):
         catalog(error("LimitExceededException")).list_shards()
 
@@ -167,7 +153,6 @@ def test_what_does_not_pass_is_said_at_once(catalog: Catalog, reason: Exception)
 
 
 def test_a_key_that_the_reader_may_not_use_is_told_with_what_is_missing(catalog: Catalog) -> None:
-    """A command reads records, too."""
     with pytest.raises(AccessDenied, match="needs kms:Decrypt on the key of the stream; the policy of the key has to allow it, too"):
         catalog(error("KMSAccessDeniedException")).list_shards()
 
@@ -188,7 +173,6 @@ def test_a_number_that_the_service_accepts_is_its_own(catalog: Catalog) -> None:
 
 
 def test_a_number_that_the_service_does_not_accept_is_told_in_its_words(catalog: Catalog) -> None:
-    """All of them, not only the first."""
     answers = catalog(error("InvalidArgumentException")).disowned(PLACES)
     assert list(answers) == PLACES
     assert all("InvalidArgumentException: said the service" in why for why in answers.values())
@@ -206,7 +190,6 @@ def test_throttling_does_not_disown_a_number(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize(("answer", "ends"), [("AccessDeniedException", Refused), ("InternalFailure", ServiceUnavailable)])
 def test_whoever_cannot_ask_knows_nothing(catalog: Catalog, answer: str, ends: type[Exception]) -> None:
-    """Neither yes nor no: the call and the stream are named."""
     with pytest.raises(ends, match="GetShardIterator of stream orders"):
         catalog(error(answer)).disowned(PLACES)
 
@@ -218,7 +201,6 @@ def test_a_listing_without_a_date_is_refused(catalog: Catalog) -> None:
 
 
 def test_a_catalog_travels_to_executors_without_its_client() -> None:
-    """There it makes one of its own."""
     made = BotoStreamCatalog(StreamAddress("orders", "eu-west-1", "http://127.0.0.1:1"))
     made.__dict__["_client"] = Api([])
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
@@ -227,7 +209,6 @@ def test_a_catalog_travels_to_executors_without_its_client() -> None:
 
 
 def test_a_listing_whose_tokens_always_expire_has_an_end(catalog: Catalog) -> None:
-    """A service that answers so for ever is one that does not answer."""
     made = catalog(*[page(A, token="old"), error("ExpiredNextTokenException")] * 20)
     with pytest.raises(ServiceUnavailable, match="ListShards of stream orders: its token expired 5 times"):
         made.list_shards()

@@ -15,26 +15,21 @@ A, GONE = "shardId-000000000000", "shardId-000000000001"
 
 
 def page(*sequences: str, behind: int = 1000, more: bool = True) -> dict[str, Any]:
-    """A reply of GetRecords."""
     records = [{"SequenceNumber": sequence} for sequence in sequences]
     return {"Records": records, "MillisBehindLatest": behind} | ({"NextShardIterator": "next"} if more else {})
 
 
 class Api:
-    """A client whose GetRecords answers in order; the last answer is repeated."""
-
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers, self.reads = list(answers), 0
 
     def get_shard_iterator(self, **ask: Any) -> Any:
-        """An iterator; a shard that is gone has none."""
         assert (ask["ShardIteratorType"], ask["StartingSequenceNumber"]) == ("AT_SEQUENCE_NUMBER", "150")
         if ask["ShardId"] == GONE:
             raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "x")
         return {"ShardIterator": "first"}
 
     def get_records(self, **_: Any) -> Any:
-        """The next answer."""
         self.reads += 1
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
@@ -53,7 +48,6 @@ class Api:
     ids=["it is there", "a later one is first", "found late", "a later one is found late", "nothing up to the tip", "a closed shard", "not known"],
 )
 def test_a_record_is_gone_only_if_kinesis_shows_it(answers: list[dict[str, Any]], *, passed: bool) -> None:
-    """In doubt it is there."""
     api, pauses = Api(*answers), list[float]()
     catalog = BotoStreamCatalog(StreamAddress("orders", "us-east-1"), patience=Patience(limit=0))
     catalog.__dict__["_client"] = api

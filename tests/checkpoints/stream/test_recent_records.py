@@ -19,25 +19,20 @@ MILLIS = 1_700_000_000_123
 
 
 def page(records: int = 0, behind: int = 1000, *, more: bool = True) -> dict[str, Any]:
-    """A reply of GetRecords."""
     return {"Records": [{}] * records, "MillisBehindLatest": behind} | ({"NextShardIterator": "next"} if more else {})
 
 
 class Api:
-    """A client whose GetRecords answers in order; the last answer is repeated."""
-
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers, self.reads = list(answers), 0
 
     def get_shard_iterator(self, **ask: Any) -> Any:
-        """An iterator at the time; a shard that is gone has none."""
         assert (ask["ShardIteratorType"], ask["Timestamp"]) == ("AT_TIMESTAMP", datetime.fromtimestamp(MILLIS / 1000, UTC))
         if ask["ShardId"] == GONE:
             raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "x")
         return {"ShardIterator": "first"}
 
     def get_records(self, **_: Any) -> Any:
-        """The next answer."""
         self.reads += 1
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 

@@ -19,30 +19,23 @@ ROW = ShardRow("shardId-1", TRIM_HORIZON, Position.after("9999"), batch=7, recor
 
 @dataclass
 class Store:
-    """Implements `LetterStore`."""
-
     kept: dict[str, tuple[PendingName, Letters]] = field(default_factory=dict)
 
     def hold(self, name: PendingName, letters: Letters) -> str:
-        """See `LetterStore`."""
         self.kept[str(name)] = (name, letters)
         return str(name)
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return self.kept
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         return entry in self.kept
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         return frozenset(entries)
 
 
 def rejected(store: Store, calls: int) -> BatchLetters:
-    """Each call rejects one record."""
     found = BatchLetters(store, 1)
     for number in range(calls):
         found.reject([replace(LETTER, sequence=str(number))])

@@ -26,12 +26,10 @@ class Crash(BaseException):
 
 
 def seed(stream: MemoryStream, plan: str = "plan") -> Seed:
-    """A plan for the stream as it is."""
     return Seed(plan, f"id of {plan}", stream.describe(), stream.list_shards())
 
 
 def taken(store: CheckpointStore) -> tuple[ConsumerRow, Epoch]:
-    """The lease, taken."""
     before = store.consumer()
     assert before is not None
     after = store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
@@ -40,7 +38,6 @@ def taken(store: CheckpointStore) -> tuple[ConsumerRow, Epoch]:
 
 
 def crash_after(writes: int) -> Callable[[str, str, object], None]:
-    """A hook that lets some writes take effect, and no more."""
     left = [writes]
 
     def hook(when: str, operation: str, _argument: object) -> None:
@@ -70,7 +67,6 @@ def test_a_shard_begins(start: StartConfig, shard: Shard, expected: Position) ->
 
 
 def test_a_start_in_the_future_is_refused() -> None:
-    """The message names the key."""
     with pytest.raises(Refused, match=r"start\.timestamp"):
         bootstrap.starting_position(StartConfig("AT_TIMESTAMP", "2024-01-01T00:00:00Z"), OPEN, T0)
 
@@ -101,7 +97,6 @@ def test_a_start_before_the_oldest_record_is_one_at_the_oldest(hours_ago: float,
 
 
 def test_only_a_start_at_a_time_can_lie_before_the_oldest_record() -> None:
-    """The others are where they are."""
     stream = MemoryStream("s")
     for start in (StartConfig("TRIM_HORIZON"), StartConfig("LATEST")):
         assert bootstrap.before_the_oldest(seed(stream), start) is None
@@ -130,7 +125,6 @@ def test_a_plan_of_many_shards_is_cut_into_rows_of_two_thousand() -> None:
 
 
 def test_a_bootstrap_gives_every_shard_its_row_with_its_parents() -> None:
-    """Generation 0, joining batch 1."""
     stream, store = MemoryStream("s"), CheckpointStore(MemoryTable())
     stream.split("shardId-000000000000")
     assert bootstrap.prepare(store, seed(stream), StartConfig("LATEST"))
@@ -142,7 +136,6 @@ def test_a_bootstrap_gives_every_shard_its_row_with_its_parents() -> None:
 
 
 def test_of_two_bootstrappers_the_first_wins_and_the_other_plan_is_ignored() -> None:
-    """The consumer row names one plan for ever."""
     stream, store = MemoryStream("s"), CheckpointStore(MemoryTable())
     assert bootstrap.prepare(store, seed(stream, "first"), StartConfig("TRIM_HORIZON"))
     assert not bootstrap.prepare(store, seed(stream, "second"), StartConfig("LATEST"))
@@ -181,7 +174,6 @@ def test_a_crash_anywhere_is_finished_by_the_next_epoch_with_the_same_plan(write
 
 
 def test_finishing_again_changes_no_row_that_moved_on() -> None:
-    """Rows are put only where there is none."""
     stream, store = MemoryStream("s"), CheckpointStore(MemoryTable())
     bootstrap.prepare(store, seed(stream), StartConfig())
     consumer, epoch = taken(store)
@@ -192,7 +184,6 @@ def test_finishing_again_changes_no_row_that_moved_on() -> None:
 
 
 def test_a_fenced_epoch_does_not_finish_the_bootstrap() -> None:
-    """Its token is no longer the row's."""
     store = CheckpointStore(MemoryTable())
     bootstrap.prepare(store, seed(MemoryStream("s")), StartConfig())
     consumer, epoch = taken(store)
@@ -202,7 +193,6 @@ def test_a_fenced_epoch_does_not_finish_the_bootstrap() -> None:
 
 
 def test_a_missing_row_of_the_plan_is_an_error() -> None:
-    """Nothing is guessed."""
     table = MemoryTable()
     store = CheckpointStore(table)
     bootstrap.prepare(store, seed(MemoryStream("s")), StartConfig())

@@ -22,7 +22,6 @@ from sluice_consumer.shards.reader import ShardReader as Source
 
 
 def test_a_batch_moves_every_shard_with_one_write() -> None:
-    """Bound by its task, or closed because no task bound it."""
     bench = Bench(2)
     consumer = bench.begin()
     plan = consumer.plan()
@@ -37,7 +36,6 @@ def test_a_batch_moves_every_shard_with_one_write() -> None:
 
 
 def test_a_batch_that_fails_is_not_committed() -> None:
-    """What was bound stays bound; the next epoch replays it."""
     bench = Bench(2)
     consumer = bench.begin()
     plan = consumer.plan()
@@ -74,7 +72,6 @@ def test_a_late_bind_between_the_read_and_the_close_ends_the_epoch() -> None:
 
 
 def test_a_fenced_epoch_cannot_commit() -> None:
-    """Not even a batch in which everything was bound."""
     bench = Bench()
     consumer = bench.begin()
     plan = consumer.plan()
@@ -89,7 +86,6 @@ def test_a_fenced_epoch_cannot_commit() -> None:
 
 
 def test_children_join_the_next_batch_of_an_epoch_that_has_committed() -> None:
-    """Created with the fence of this epoch, before the batch is planned."""
     bench = Bench()
     consumer = bench.begin()
     bench.split(consumer)
@@ -126,7 +122,6 @@ def test_the_merge_of_two_shards_waits_for_both() -> None:
 
 
 def test_an_audit_gives_a_row_to_a_shard_that_nobody_accounts_for() -> None:
-    """It waits for its parent all the same."""
     bench = Bench()
     consumer = bench.begin()
     bench.stream.split(S0)
@@ -138,7 +133,6 @@ def test_an_audit_gives_a_row_to_a_shard_that_nobody_accounts_for() -> None:
 
 
 def test_the_phases_of_a_batch_are_told_in_their_order() -> None:
-    """An epoch reads no clock; whoever listens may."""
     bench = Bench()
     seen: list[str] = []
     consumer = Consumer(bench.store, bench.stream, bench.take().epoch, seen.append)
@@ -150,7 +144,6 @@ def test_the_phases_of_a_batch_are_told_in_their_order() -> None:
 
 
 def test_an_idle_consumer_has_no_batch() -> None:
-    """Nothing waits for a number."""
     bench = Bench()
     consumer = bench.begin()
     bench.split(consumer)
@@ -163,7 +156,6 @@ def test_an_idle_consumer_has_no_batch() -> None:
 
 
 def test_a_lost_reply_of_a_creation_is_repaired_by_the_next_epoch() -> None:
-    """Rows are put only where there is none, and read back as they are."""
     bench = Bench()
     consumer = bench.begin()
     bench.split(consumer)
@@ -184,7 +176,6 @@ def test_a_lost_reply_of_a_creation_is_repaired_by_the_next_epoch() -> None:
 
 
 def test_a_late_creation_of_an_earlier_epoch_is_refused() -> None:
-    """Its transaction checks generation and committed."""
     bench = Bench()
     consumer = bench.begin()
     bench.split(consumer)
@@ -221,7 +212,6 @@ def test_the_waits_of_a_batch_are_those_that_happened(before: list[tuple[str, bo
 
 
 def test_a_committed_batch_tells_how_far_behind_it_is_and_what_may_be_lost() -> None:
-    """Ended shards are behind nobody."""
     bench = Bench(2)
     rows = bench.begin().view.rows
     batch = Committed(1, (replace(rows[S0], behind=7, records=2, note="n"), replace(rows[S1], behind=9, end=END, records=1)))
@@ -251,7 +241,6 @@ def test_a_replay_without_records_is_empty_and_a_first_issue_is_not() -> None:
 
 
 def test_a_number_that_a_shard_waits_for_passes_without_spark_while_the_others_are_idle() -> None:
-    """Nothing is read, bound or closed in it."""
     bench = Bench(2)
     bench.split(bench.begin())
     heir = bench.begin()
@@ -262,7 +251,6 @@ def test_a_number_that_a_shard_waits_for_passes_without_spark_while_the_others_a
 
 
 def test_what_an_earlier_epoch_has_bound_is_no_word_of_this_one() -> None:
-    """Nor is a batch of its own that it replays."""
     bench = Bench()
     former = bench.begin()
     plan = former.plan()

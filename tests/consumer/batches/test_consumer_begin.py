@@ -44,7 +44,6 @@ def test_a_stream_of_the_same_name_in_another_account_is_told_apart(former: str,
 
 
 def test_an_epoch_does_not_begin_on_a_recreated_stream() -> None:
-    """Nothing is fenced or created then."""
     bench = Bench()
     consumer = bench.take()
     bench.now += 1
@@ -69,7 +68,6 @@ def test_an_audit_ends_an_epoch_whose_stream_was_made_again_and_gives_its_shards
 
 
 def test_an_audit_ends_an_epoch_whose_stream_is_gone() -> None:
-    """The message says so."""
     bench = Bench()
     consumer = bench.begin()
     bench.stream.exists = False
@@ -98,7 +96,6 @@ def test_an_epoch_fences_every_row_before_it_reads_the_rows_it_plans_from() -> N
 
 
 def test_an_epoch_that_lost_the_lease_before_it_began_writes_nothing() -> None:
-    """A later epoch owns the rows."""
     bench = Bench()
     late = bench.take()
     bench.begin()
@@ -149,14 +146,12 @@ DAY, WEEK = 86_400_000, 7 * 86_400_000
 
 
 def kept(bench: Bench) -> int | None:
-    """The retention in the consumer row."""
     row = bench.store.consumer()
     assert row is not None
     return row.retention
 
 
 def read_up_to(bench: Bench, millis: int) -> None:
-    """Up to when the rows say that their shards were read."""
     for row in bench.store.shards().values():
         bench.table.rows[row.key] = replace(row, read_to=millis).to_item()
 
@@ -224,8 +219,6 @@ def test_a_retention_that_is_raised_is_not_kept_while_children_are_unread(made: 
 
 
 class _Late:
-    """A catalog whose listing is an old one."""
-
     def __init__(self, stream: Any, listed: Any) -> None:
         self._stream, self._listed = stream, listed
 
@@ -237,7 +230,6 @@ class _Late:
 
 
 def _planned_with_its_children() -> Bench:
-    """The consumer begins when the shard had been split already."""
     bench = Bench()
     bench.stream.split(S0)
     bench.table.rows.clear()
@@ -267,7 +259,6 @@ def test_a_table_without_a_retention_gets_the_present_one() -> None:
 
 
 def test_an_epoch_that_was_taken_over_keeps_no_retention() -> None:
-    """Its audit ends it."""
     bench = Bench()
     former = bench.begin()
     bench.begin()

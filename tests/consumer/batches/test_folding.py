@@ -31,14 +31,12 @@ ALL = FoldLimits(least=1)
 
 
 def ended(shard: str, parents: str = "", children: str = "", **more: Any) -> ShardRow:
-    """A row at END, read long ago in batch 2."""
     followers = tuple(Child(child, frozenset({shard})) for child in children.split())
     row = ShardRow(shard, TRIM_HORIZON, END, generation=1, batch=2, read_to=LONG_AGO, parents=frozenset(parents.split()), children=followers)
     return replace(row, **more)
 
 
 def read(shard: str, parents: str = "", **more: Any) -> ShardRow:
-    """A row of a shard that goes on, read in batch 5."""
     row = ShardRow(shard, TRIM_HORIZON, Position.after("9"), generation=2, batch=5, read_to=NOW, parents=frozenset(parents.split()))
     return replace(row, **more)
 
@@ -50,7 +48,6 @@ def view(*rows: ShardRow, listed: str = "open child", folded: str = "", committe
 
 
 def found(*rows: ShardRow, **more: Any) -> list[str]:
-    """Which may be folded."""
     return [row.id for row in foldable(view(*rows, **more))]
 
 
@@ -58,7 +55,6 @@ def found(*rows: ShardRow, **more: Any) -> list[str]:
 
 
 def test_a_shard_that_is_over_and_has_left_the_stream_may_be_folded() -> None:
-    """Its child goes on."""
     assert found(ended("old", children="child"), read("child", "old")) == ["old"]
 
 
@@ -84,7 +80,6 @@ KEPT: dict[str, tuple[Sequence[ShardRow], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("rows", "more"), KEPT.values(), ids=KEPT)
 def test_a_row_stays_if(rows: Sequence[ShardRow], more: dict[str, Any]) -> None:
-    """One clause does not hold."""
     assert found(*rows, **more) == []
 
 
@@ -113,7 +108,6 @@ class Counted(MemoryTable):
         self.step = ""
 
     def transact(self, members: Any) -> Any:
-        """See `Table`."""
         deletes = [member for member in members if isinstance(member, Delete)]
         ids = [member for member in members if member.key.startswith("ended/")]
         if deletes or ids:
@@ -145,12 +139,10 @@ def beside(count: int, table: MemoryTable | None = None) -> tuple[Bench, Consume
 
 
 def folding(consumer: Consumer, limits: FoldLimits = FOLD_LIMITS, **more: Any) -> Folder:
-    """What folds for an epoch."""
     return Folder(consumer, FoldPorts(consumer.store, **{"clock": lambda: 0.0} | more), limits)
 
 
 def turns(consumer: Consumer, folder: Folder, count: int = 1) -> None:
-    """An audit, and what follows it."""
     for _ in range(count):
         consumer.audit()
         folder.turn()
@@ -164,7 +156,6 @@ def test_a_small_table_is_left_alone() -> None:
 
 
 def test_so_many_are_folded_after_an_audit_and_deleted_after_the_next() -> None:
-    """360 in groups of 90, as long as there are a thousand."""
     bench, consumer = beside(1500, table := Counted())
     folder = folding(consumer)
     turns(consumer, folder)
@@ -177,7 +168,6 @@ def test_so_many_are_folded_after_an_audit_and_deleted_after_the_next() -> None:
 
 
 def test_what_an_earlier_epoch_folded_is_deleted() -> None:
-    """It died in between."""
     bench, consumer = beside(5)
     turns(consumer, folding(consumer, ALL))
     heir = bench.begin()
@@ -205,7 +195,6 @@ NO_PERMISSION = [ServiceUnavailable("no answer"), SluiceError("TransactWriteItem
 @pytest.mark.parametrize("error", NO_PERMISSION, ids=str)
 @pytest.mark.parametrize("step", ["fold", "delete"])
 def test_a_table_that_refuses_for_another_reason_is_left_alone_for_a_while(step: str, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody is told to grant anything. The rows stay until the next try."""
     bench, consumer = beside(5, table := Counted())
     folder = folding(consumer, FoldLimits(least=1, rests=3))
     table.error, table.step = error, step
@@ -235,7 +224,6 @@ def test_a_turn_ends_when_its_time_is_over() -> None:
 
 
 def test_a_driver_that_is_to_drain_begins_no_further_transaction() -> None:
-    """It may have been told in the middle of a turn."""
     _, consumer = beside(1500, table := Counted())
     folder = folding(consumer, stops=lambda: len(table.folds) == 2)
     turns(consumer, folder)
@@ -243,7 +231,6 @@ def test_a_driver_that_is_to_drain_begins_no_further_transaction() -> None:
 
 
 def test_a_later_epoch_ends_it() -> None:
-    """As any write does."""
     bench, consumer = beside(5)
     folder = folding(consumer, ALL)
     bench.begin()
@@ -267,7 +254,6 @@ def test_a_row_that_somebody_changed_by_hand_stays(caplog: pytest.LogCaptureFixt
 
 
 def test_a_real_lineage_folds_away() -> None:
-    """A shard that was split goes once its children are read, the stream has forgotten it and a later batch is committed."""
     bench = Bench()
     consumer = bench.begin()
     folder = folding(consumer, ALL)
@@ -329,7 +315,6 @@ BEGUN = st.builds(
 
 
 def answers(seen: TableView) -> list[Any]:
-    """What a plan is made of, and what a query of Structured Streaming is answered."""
     plan = planner.next_batch(seen)
     planned = [plan, planner.missing_children(seen, 2), planner.waits_for_number(seen), planner.needs_audit(seen), seen.opened]
     return planned + [_outcome(seen, batch) for batch in range(8)]

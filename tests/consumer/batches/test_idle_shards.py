@@ -80,7 +80,6 @@ class Running:
             self.costs.reads += len(argument) if operation == "batch_get" else 1
 
     def run(self, plan: BatchPlan) -> None:
-        """Reads what was planned, in tasks as Spark gets them."""
         groups = planner.deal(plan.rows, CORES, BatchConfig.shards_per_task)
         self.costs.tasks = len(groups)
         for number, group in enumerate(groups):
@@ -92,14 +91,12 @@ class Running:
                 read_shard(self.store, self.reader, task, row)
 
     def look(self, rows: Any) -> dict[str, bool]:
-        """The real looks, counted."""
         before = len(self.kinesis.calls)
         found = self.looks(rows)
         self.costs.looks += Counter(self.kinesis.calls[before:])["GetRecords"]
         return found
 
     def is_set(self) -> bool:
-        """Whether it ran for long enough; between two turns records arrive."""
         self._turn += 1
         for shard in list(self.stream.shards)[: self.busy]:
             if not self.stream.shards[shard].shard.closed:
@@ -108,7 +105,6 @@ class Running:
         return self._turn > self.turns
 
     def wait(self, seconds: float) -> bool:
-        """Lets time pass."""
         self.now += seconds
         return False
 
@@ -120,7 +116,6 @@ class Running:
             self.costs = Costs()
 
     def loop(self) -> Running:
-        """Runs it."""
         self.looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.now)
         timings = LoopTimings(self.interval, self.until, self.look, self._told, lambda: None, lambda: self.now)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
@@ -128,7 +123,6 @@ class Running:
 
 
 def test_a_thousand_shards_of_which_ten_are_busy_cost_what_ten_shards_cost() -> None:
-    """Writes, reads and tasks of a batch. The first batch of an epoch reads every shard."""
     many, few = Running(1000, busy=10).loop(), Running(10, busy=10).loop()
     assert (many.batches[0].writes, many.batches[0].reads, many.batches[0].tasks) == (1001, 2000, 1000 // BatchConfig.shards_per_task)
     for with_idle, alone in zip(many.batches[1:], few.batches[1:], strict=True):
@@ -176,7 +170,6 @@ def test_a_record_in_an_idle_shard_is_in_the_next_batch() -> None:
 
 
 def test_a_shard_that_ends_while_it_is_left_out_is_read_to_its_end_and_its_children_follow() -> None:
-    """Each of its children begins in a later batch than its end."""
     ended: list[str] = []
 
     def before(running: Running, turn: int) -> None:
@@ -222,7 +215,6 @@ def test_after_a_long_batch_idle_shards_are_refreshed_in_turns_and_the_overdue_a
 
 
 def test_ready_and_lag_count_shards_that_are_left_out() -> None:
-    """All are held and open; the driver is at the tip of those that it left out, or a look would have said so."""
     running = Running(30, busy=3).loop()
     progress = BatchProgress(running.consumer, running.consumer.epoch.generation)
     told = progress.onto(DriverReport())
@@ -231,7 +223,6 @@ def test_ready_and_lag_count_shards_that_are_left_out() -> None:
 
 
 def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
-    """A shard counts as idle only when it was read as far; then the others go on without it."""
     running = Running(6, busy=0, until=RunEnd.tip(round(NOW * 1000)))
     for _ in range(250):
         running.stream.put_in(next(iter(running.stream.shards)), b"x")
@@ -242,6 +233,5 @@ def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
 
 
 def test_an_idle_consumer_writes_nothing() -> None:
-    """Every shard is left out: no batch."""
     running = Running(5, busy=0, turns=20).loop()
     assert (running.told, running.costs.writes, running.costs.reads) == ([0, None], 0, 0)

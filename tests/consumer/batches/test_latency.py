@@ -42,7 +42,6 @@ class Counting(MemoryKinesis):
         self.asked: dict[str, list[float]] = defaultdict(list)
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
-        """See `KinesisClient`."""
         quiet = self._quiet
         self.asked[shard_id].append(quiet.now)
         bucket = quiet.quota.setdefault(shard_id, Bucket(CALLS_PER_SECOND, quiet.now))
@@ -92,7 +91,6 @@ class Quiet:
         self._there: dict[str, deque[float]] = defaultdict(deque)
 
     def passes(self, seconds: float) -> None:
-        """Lets time pass; records arrive meanwhile."""
         until = self.now + seconds
         while self._due and self._due[0][0] <= until:
             self.now, shard = self._due.popleft()
@@ -101,7 +99,6 @@ class Quiet:
         self.now = until
 
     def run(self, plan: BatchPlan) -> None:
-        """A batch reads at once, and takes its time then."""
         for number, row in enumerate(plan.rows):
             attempt = TaskAttempt(f"1.{plan.number}.{number}", 1)
             read_shard(self.store, self.reader, Task(self.consumer.epoch, plan.number, attempt, Limits(100, 2**20), 12.0, self.passes), row)
@@ -109,11 +106,9 @@ class Quiet:
         self.passes(BATCH_SECONDS)
 
     def is_set(self) -> bool:
-        """Whether all records have come."""
         return not self._due
 
     def wait(self, seconds: float) -> bool:
-        """See `threading.Event`."""
         self.passes(seconds)
         return False
 
@@ -122,7 +117,6 @@ class Quiet:
             self.waited += [self.now - self._there[row.id].popleft() for _ in range(row.records)]
 
     def loop(self) -> Quiet:
-        """Runs it."""
         looks = ShardLooks(lambda row: Probe(self.looks, row.id, row.end), lambda: self.now, LookLimits.of(self.share))
         timings = LoopTimings(0.0, None, looks, self._told, lambda: None, lambda: self.now, pause=looks.pause)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
@@ -130,7 +124,6 @@ class Quiet:
 
 
 def in_a_second(calls: list[float]) -> int:
-    """The most calls in any second, however it is cut."""
     return max(sum(0 <= call - first < 1 - 1e-6 for call in calls) for first in calls)
 
 
@@ -142,7 +135,6 @@ def p50_p90(quiet: Quiet) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("share", "p50", "p90"), [(1.0, 0.15, 0.2), (0.6, 0.2, 0.35), (0.4, 0.26, 0.5), (0.2, 0.51, 1.0)])
 def test_a_record_on_a_quiet_stream_waits_for_a_look_as_long_as_the_share_lets_it(share: float, p50: float, p90: float) -> None:
-    """Each shard brings a record a second, and the driver asks it within its share: in no second more often."""
     quiet = Quiet(share).loop()
     median, tail = p50_p90(quiet)
     assert len(quiet.waited) > SHARDS * SECONDS - 10

@@ -22,7 +22,6 @@ ROW = ShardRow("a", Position.after("1"), Position.after("2"), batch=1)
 
 @pytest.fixture
 def clock() -> SimpleNamespace:
-    """Virtual time of the loop."""
     return SimpleNamespace(value=1000.0)
 
 
@@ -35,11 +34,9 @@ class Drain:
     waits: list[float] = field(default_factory=list)
 
     def is_set(self) -> bool:
-        """Whether the test is over."""
         return len(self.waits) >= self.limit
 
     def wait(self, seconds: float) -> bool:
-        """Lets time pass."""
         self.waits.append(seconds)
         self.clock.value += seconds
         return self.is_set()
@@ -57,12 +54,10 @@ class FakeConsumer:
         self.on_audit: Callable[[], None] = lambda: None
 
     def plan(self, idle: frozenset[str]) -> BatchPlan | None:
-        """See `Consumer`."""
         plan = planner.next_batch(self.view, idle)
         return plan if plan.rows else None
 
     def run(self, plan: BatchPlan, _engine: object) -> Committed:
-        """See `Consumer`."""
         self.clock.value += self.seconds
         batch = self.batches.pop(0) if len(self.batches) > 1 else self.batches[0]
         assert batch is not None
@@ -70,14 +65,11 @@ class FakeConsumer:
         return Committed(plan.number, (batch,))
 
     def audit(self) -> None:
-        """See `Consumer`."""
         self.audits.append(self.clock.value)
         self.on_audit()
 
 
 class Bench:
-    """A loop over a fake consumer."""
-
     def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: RunEnd | None = None) -> None:
         self.told: list[int | None] = []
         self.begun: list[int] = []
@@ -119,21 +111,18 @@ READ = replace(ROW, records=2, readers={"1.0.0": 1})
 
 
 def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
-    """What a batch took is part of its interval."""
     bench = Bench(clock, FakeConsumer(clock, READ, seconds=2.0))
     bench.loop.run()
     assert (bench.drain.waits, bench.told, bench.asked, bench.rests) == ([3.0] * 3, [2] * 3, 0, 0)
 
 
 def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: SimpleNamespace) -> None:
-    """Nothing is caught up."""
     bench = Bench(clock, FakeConsumer(clock, READ, seconds=7.0))
     bench.loop.run()
     assert bench.drain.waits == [0.0] * 3
 
 
 def test_an_idle_consumer_only_looks(clock: SimpleNamespace) -> None:
-    """No batch and no write until a shard has news; each second is one for what may be done meanwhile."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
     assert (bench.told, bench.asked, bench.rests) == ([0, None], 4, 3)
@@ -142,7 +131,6 @@ def test_an_idle_consumer_only_looks(clock: SimpleNamespace) -> None:
 
 
 def test_news_end_the_idling(clock: SimpleNamespace) -> None:
-    """The next batch starts at once."""
     bench = Bench(clock, FakeConsumer(clock, ROW, READ), waits=3)
     bench.idle = lambda: bench.asked != 2
     bench.loop.run()
@@ -151,7 +139,6 @@ def test_news_end_the_idling(clock: SimpleNamespace) -> None:
 
 
 def test_a_consumer_that_idles_again_says_so_again(clock: SimpleNamespace) -> None:
-    """Once each time."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=6)
     bench.idle = lambda: bench.asked != 3
     bench.loop.run()
@@ -180,7 +167,6 @@ EMPTY = replace(ROW, end=ROW.start, readers={"1.0.0": 1})
 
 
 def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:
-    """What arrives after the start is not waited for, and nothing is looked at."""
     early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
     bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=TIP)
     bench.loop.run()
@@ -205,14 +191,12 @@ def test_until_the_tip_does_not_end_while_a_shard_that_is_idle_keeps_another_one
 
 
 def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace) -> None:
-    """All have ended."""
     bench = Bench(clock, FakeConsumer(clock, None), until=TIP)
     bench.loop.run()
     assert bench.drain.waits == []
 
 
 def test_a_consumer_without_open_shards_waits_for_shards(clock: SimpleNamespace) -> None:
-    """It audits, and looks at nothing."""
     bench = Bench(clock, FakeConsumer(clock, None), waits=4)
     bench.loop.run()
     assert (bench.told, bench.asked) == ([None], 0)
@@ -236,7 +220,6 @@ def test_shards_are_folded_before_the_first_batch_and_after_each_audit(clock: Si
 
 
 def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> None:
-    """Nobody has read it: it is not left out."""
     consumer = FakeConsumer(clock, ROW)
     found = replace(ROW, id="b", joins=2, batch=0)
     consumer.on_audit = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": consumer.view.rows["a"], "b": found}))
@@ -247,14 +230,12 @@ def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> 
 
 
 def test_an_audit_that_changes_nothing_goes_on_idling(clock: SimpleNamespace) -> None:
-    """A listing is no news."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=2 * int(loop.AUDIT_SECONDS))
     bench.loop.run()
     assert bench.told == [0, None]
 
 
 def test_a_drain_stops_before_the_next_batch(clock: SimpleNamespace) -> None:
-    """The open batch was finished."""
     bench = Bench(clock, FakeConsumer(clock, READ), waits=0)
     bench.loop.run()
     assert bench.told == []

@@ -15,17 +15,14 @@ HERE = Position.after("7")
 
 
 def row(name: str, end: Position = HERE, **values: object) -> ShardRow:
-    """A row that stands at `end`, unless `start` says otherwise."""
     return ShardRow(name, start=values.pop("start", end), end=end, **values)  # type: ignore[arg-type]  # literals of a test
 
 
 def view(*rows: ShardRow, committed: int = 5, listed: str = "", asked: str = "", own: bool = False) -> TableView:
-    """What an epoch sees; `listed` and `asked` are ids of one letter each."""
     return TableView({r.id: r for r in rows}, committed, frozenset(listed), frozenset(asked), own_commits=own)
 
 
 def ids(rows: tuple[ShardRow, ...]) -> str:
-    """The ids of rows, in their order."""
     return "".join(r.id for r in rows)
 
 
@@ -57,7 +54,6 @@ PLANS = [
 
 @pytest.mark.parametrize(("seen", "expected", "replay"), [case[1:] for case in PLANS], ids=[case[0] for case in PLANS])
 def test_a_batch_is(seen: TableView, expected: str, replay: bool) -> None:  # noqa: FBT001 - a table's column
-    """The next batch takes these rows and no others."""
     plan = planner.next_batch(seen)
     assert (plan.number, ids(plan.rows), plan.replay) == (6, expected, replay)
 
@@ -101,7 +97,6 @@ def test_a_look_has_woken_who_could_have_been_left_out_and_took_part() -> None:
 
 
 def test_a_first_issue_leaves_idle_shards_out_and_a_replay_does_not() -> None:
-    """What an earlier epoch has bound is the batch."""
     assert ids(planner.next_batch(view(row("a"), row("b")), frozenset("a")).rows) == "b"
     assert ids(planner.next_batch(view(row("a", batch=6), row("b")), frozenset("a")).rows) == "a"
 
@@ -136,7 +131,6 @@ def test_a_child_is_younger_than_anything_that_was_read_of_a_parent() -> None:
 
 
 def test_a_child_of_a_shard_that_begins_at_a_time_is_younger_than_that() -> None:
-    """Nobody has read the parent; it was open then."""
     pinned = row("p", Position.timestamp(50))
     assert [c.read_to for c in planner.unaccounted(view(pinned), [Child("x", frozenset("p"))], 3)] == [50]
 
@@ -151,12 +145,10 @@ def test_a_child_of_a_shard_that_begins_at_a_time_is_younger_than_that() -> None
     ids=["the parent's END is not committed", "the children have rows", "no children are known"],
 )
 def test_no_children_are_created_when(seen: TableView) -> None:
-    """A child is created once, after its parent stands at END."""
     assert planner.missing_children(seen, 3) == ()
 
 
 def test_a_child_of_two_ended_parents_is_created_once() -> None:
-    """Both parents name it."""
     other = row("b", END, start=HERE, batch=5, children=(Child("c", frozenset("ab")),))
     assert ids(planner.missing_children(view(A_ENDED, other), 3)) == "cd"
 
@@ -188,7 +180,6 @@ def test_a_parent_without_a_row_is_waited_for_until_a_listing_that_knows_better(
 
 
 def test_an_empty_plan_is_worth_a_number_only_when_somebody_waits_for_one() -> None:
-    """Else the consumer is idle."""
     assert planner.waits_for_number(view(A_ENDED, row("d", joins=7)))
     assert not planner.waits_for_number(view(A_ENDED, row("d", joins=6)))
 
@@ -198,7 +189,6 @@ shard_ids = st.lists(st.integers(0, 99).map(lambda n: f"s{n:02}"), unique=True, 
 
 @given(shard_ids, st.integers(1, 16), st.integers(1, 8))
 def test_dealing_loses_and_doubles_no_shard(names: list[str], cores: int, most: int) -> None:
-    """Every row is in one task, no task is empty or has too many shards, and no task too many is started."""
     tasks = planner.deal((row(name) for name in names), cores, most)
     assert sorted(r.id for task in tasks for r in task) == sorted(names)
     assert all(1 <= len(task) <= most for task in tasks)

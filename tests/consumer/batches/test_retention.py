@@ -32,12 +32,10 @@ NOW = 100 * HOUR
 
 
 def seen(*rows: ShardRow) -> TableView:
-    """What an epoch knows, with batch 3 committed."""
     return TableView({row.id: row for row in rows}, 3, frozenset())
 
 
 def row(name: str, hours_ago: float, end: Position = TRIM_HORIZON, batch: int = 3) -> ShardRow:
-    """A shard that was read so many hours ago."""
     return ShardRow(name, TRIM_HORIZON, end, batch=batch, read_to=round(NOW - hours_ago * HOUR))
 
 
@@ -92,13 +90,11 @@ def test_the_service_s_time_goes_on_from_its_last_listing_whatever_this_machine_
     ids=["the oldest", "one was never read", "none was ever read", "a start", "a start before the stream", "all ended", "none"],
 )
 def test_before_its_first_batch_an_epoch_is_behind_by_what_was_not_read(view: TableView, hours: float | None) -> None:
-    """Of a stream that is sixty hours old."""
     expected = None if hours is None else round(hours * HOUR)
     assert retention.behind(view, NOW, NOW - 60 * HOUR) == expected
 
 
 def test_a_start_before_the_stream_was_made_is_not_near() -> None:
-    """It is an hour old."""
     view = seen(ShardRow("a", Position.timestamp(1), Position.timestamp(NOW - 43 * HOUR)))
     assert retention.near(view, DAY_MILLIS, NOW, NOW - HOUR) is None
     assert retention.near(view, DAY_MILLIS, NOW)
@@ -129,14 +125,12 @@ def test_a_child_that_waits_is_as_old_as_its_parents_rows_say_by_now() -> None:
 
 
 def test_a_longer_retention_ends_the_warning() -> None:
-    """It is what the message advises."""
     view = seen(row("a", 23))
     assert retention.near(view, DAY_MILLIS, NOW)
     assert retention.near(view, 7 * DAY_MILLIS, NOW) is None
 
 
 def test_the_warning_names_the_shard_that_is_farthest_behind_and_counts_the_others() -> None:
-    """With the time up to which it was read."""
     warning = str(retention.near(seen(row("a", 20), row("b", 23), row("c", 1)), DAY_MILLIS, NOW))
     assert warning.startswith("RetentionNear: b and 1 more read up to 1970-01-04T05:00:00+00:00, 96% of the 24 h")
 
@@ -163,7 +157,6 @@ class Bench:
 
     @property
     def source(self) -> Source:
-        """The real reader."""
         return Source(self.client, self.stream, self.stream.describe())
 
     def put(self, records: int) -> None:
@@ -174,7 +167,6 @@ class Bench:
             self.now += HOUR
 
     def begin(self) -> Consumer:
-        """The next epoch, ready."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
@@ -184,18 +176,15 @@ class Bench:
         return consumer
 
     def read(self, consumer: Consumer, batch: int, shard: str) -> list[bytes]:
-        """What a task reads."""
         self.attempt += 1
         reader = TaskAttempt(f"{consumer.epoch.generation}.0.0", self.attempt)
         task = Task(consumer.epoch, batch, reader, Limits(5, 1000), 1.0, lambda _seconds: None)
         return read_shard(self.store, self.source, task, self.store.read([shard])[shard]).columns.data
 
     def settle(self, consumer: Consumer, accepted: int | None = None) -> tuple[retention.Loss, ...]:
-        """See `retention.settle`."""
         return retention.settle(consumer, self.client, self.source, accepted)
 
     def run(self, consumer: Consumer) -> tuple[Committed, dict[str, list[bytes]]]:
-        """The next batch, and what was read in it."""
         plan = consumer.plan()
         assert plan is not None
         read: dict[str, list[bytes]] = {}
@@ -257,7 +246,6 @@ def test_a_message_names_a_few_shards_and_counts_the_rest() -> None:
 
 @pytest.mark.parametrize("trimmed", [2, 5], ids=["in part", "as a whole"])
 def test_an_accepted_loss_goes_on_with_what_is_left(trimmed: int) -> None:
-    """The batch keeps its number and its ends; the row and the report say what is lost; then everything goes on."""
     bench = Bench()
     bench.stream.trim(S0, trimmed)
     bench.put(1)
@@ -272,7 +260,6 @@ def test_an_accepted_loss_goes_on_with_what_is_left(trimmed: int) -> None:
 
 
 def test_the_loss_of_a_shard_that_is_gone_as_a_whole_can_be_accepted() -> None:
-    """A closed shard expires; its children follow."""
     bench = Bench()
     bench.stream.split(S0)
     bench.stream.expire_shard(S0)
@@ -318,7 +305,6 @@ def test_a_range_that_is_not_read_to_its_end_is_no_matter_of_acceptance() -> Non
 
 
 def test_a_range_of_another_first_record_and_as_many_has_to_be_accepted() -> None:
-    """It expired in part and is counted in another way."""
     bench = Bench()
     row = bench.begin().view.rows[S0]
     bench.table.rows[row.key] = replace(row, records=4).to_item()
@@ -330,7 +316,6 @@ def test_a_range_of_another_first_record_and_as_many_has_to_be_accepted() -> Non
 
 
 def test_an_acceptance_is_refused_when_the_row_is_not_the_one_that_was_looked_at() -> None:
-    """The write's condition names the range."""
     bench = Bench()
     bench.stream.trim(S0, 2)
     consumer = bench.begin()

@@ -78,11 +78,9 @@ class World:
 
     @property
     def open_shards(self) -> list[str]:
-        """Ids of shards that take records."""
         return [shard for shard, held in self.stream.shards.items() if not held.shard.closed]
 
     def put(self, number: int, jitter: int = 0) -> None:
-        """Puts a record into an open shard."""
         shard = self.open_shards[number % len(self.open_shards)]
         self.jitter = jitter
         self.log.setdefault(shard, []).append((self.stream.now(), data := b"%d" % sum(map(len, self.log.values()))))
@@ -126,13 +124,10 @@ class World:
         return all(len(self._owed(parent, until)) == len(self.log.get(parent, [])) and self._is_read(parent, until) for parent in parents)
 
     def got(self) -> dict[str, list[bytes]]:
-        """What an idempotent sink has, in the order of the batches."""
         return {shard: [data for number in sorted(by) for data in by[number]] for shard, by in self.delivered.items() if any(by.values())}
 
 
 class Run:
-    """An epoch: the engine, the clock and the drain of its loop."""
-
     def __init__(self, world: World, epoch: Epoch, until: UntilConfig | None, turns: int) -> None:
         self.world, self.turns = world, turns
         self.consumer = Consumer(world.store, world.stream, epoch)
@@ -142,7 +137,6 @@ class Run:
         self.reader = ShardReader(self.kinesis, world.stream, world.stream.describe())
 
     def run(self, plan: BatchPlan) -> None:
-        """See `batches.consumer.Engine`."""
         self.world.batches += 1
         if self.world.unread and not plan.replay:
             return
@@ -159,17 +153,14 @@ class Run:
             assert before == data, "a batch that comes again has the same records"
 
     def is_set(self) -> bool:
-        """Whether it has run for long enough."""
         self.turns -= 1
         return self.turns < 0
 
     def wait(self, seconds: float) -> bool:
-        """Lets time pass."""
         self.world.now += seconds
         return False
 
     def loop(self) -> bool:
-        """Runs it; whether it ended by itself."""
         looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.world.now)
         timings = LoopTimings(1.0, self.end, looks, lambda *_: None, lambda: None, lambda: self.world.now)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
@@ -180,7 +171,6 @@ AT = UntilConfig(timestamp="2023-11-14T22:13:50Z")
 
 
 def test_the_timestamp_is_read_as_it_is_written() -> None:
-    """The others count on it."""
     assert AT.millis == UNTIL
 
 
@@ -194,7 +184,6 @@ def filled(*, jitter: int = 0) -> World:
 
 
 def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
-    """Without a batch, and without a write but those of taking over."""
     world = filled()
     assert world.epoch(AT)
     batches, got = world.batches, world.got()
@@ -204,7 +193,6 @@ def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
 
 @pytest.mark.parametrize("until", [AT, UntilConfig(tip=True)])
 def test_after_its_last_batch_a_run_ends_without_a_wait(until: UntilConfig) -> None:
-    """An interval would only keep it."""
     world = filled()
     world.now += 200
     began = world.now
@@ -213,7 +201,6 @@ def test_after_its_last_batch_a_run_ends_without_a_wait(until: UntilConfig) -> N
 
 
 def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:
-    """The consumer that continues without an end reads it, once."""
     world = filled()
     assert world.epoch(AT)
     assert world.got() == world.expected(UNTIL)
@@ -222,7 +209,6 @@ def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:
 
 
 def test_a_later_timestamp_continues_at_the_cut_and_an_earlier_one_ends_at_once() -> None:
-    """Nothing is taken back, and no record comes twice."""
     world = filled()
     assert world.epoch(AT)
     assert world.epoch(UntilConfig(timestamp="2023-11-14T22:13:40Z"))
@@ -232,14 +218,12 @@ def test_a_later_timestamp_continues_at_the_cut_and_an_earlier_one_ends_at_once(
 
 
 def test_before_its_timestamp_a_run_is_idle_as_any_other() -> None:
-    """It does not read every shard with every batch until then."""
     world = World(shards=4)
     assert not world.epoch(UntilConfig(timestamp="2023-11-15T22:13:50Z"), turns=60)
     assert world.batches <= 2
 
 
 def test_a_run_until_the_tip_takes_the_tip_of_its_own_start() -> None:
-    """What had arrived before is delivered."""
     world = filled()
     world.now += 2
     assert world.epoch(UntilConfig(tip=True))
@@ -316,13 +300,11 @@ def test_whatever_happens_a_run_delivers_what_lies_in_front_of_its_cuts(script: 
 
 
 def missed(world: World, until: int) -> dict[str, list[bytes]]:
-    """What lies in front of the cuts and did not arrive."""
     got = world.got()
     return {shard: left for shard, owed in world.expected(until).items() if (left := [data for data in owed if data not in got.get(shard, [])])}
 
 
 def in_order(world: World) -> Mapping[str, list[bytes]]:
-    """What a consumer would have read of the shards of which anything came, had it come as far."""
     return {shard: [data for _, data in world.log[shard][: len(data)]] for shard, data in world.got().items()}
 
 
@@ -508,7 +490,6 @@ def at_the_tip_before_the_timestamp() -> None:
 
 
 def test_a_run_that_goes_on_without_its_end_suspects_no_loss_where_there_is_none() -> None:
-    """However it stopped."""
     nothing_was_put_after_the_timestamp()
     at_the_tip_before_the_timestamp()
 
@@ -526,7 +507,6 @@ def cut_by_another() -> None:
 
 
 def test_children_are_read_whatever_end_the_driver_before_had() -> None:
-    """None, the tip, or a later one: after each number of its turns."""
     for before in (None, TIP, LATER):
         for turns in range(1, 6):
             world = World(shards=1)
@@ -548,8 +528,6 @@ SABOTAGES: dict[str, tuple[Patch, Witness]] = {}
 
 
 def sabotage(rule: str, witness: Witness) -> Callable[[Patch], Patch]:
-    """Registers what takes a rule out, and the scenario that notices."""
-
     def register(patch: Patch) -> Patch:
         SABOTAGES[rule] = (patch, witness)
         return patch
@@ -689,7 +667,6 @@ def lazy(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("rule", SABOTAGES)
 def test_without_a_rule_a_scenario_fails(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rule is needed; with all of them each scenario holds."""
     patch, witness = SABOTAGES[rule]
     witness()
     patch(monkeypatch)

@@ -27,8 +27,6 @@ NOW = 1_700_000_000_000
 
 
 class NotWalked(dict[str, ShardRow]):
-    """Rows that may be looked up and counted only."""
-
     def _walked(self) -> NoReturn:
         raise AssertionError("rows that are over were walked")
 
@@ -36,25 +34,20 @@ class NotWalked(dict[str, ShardRow]):
         self._walked()
 
     def keys(self) -> Any:
-        """Not to be asked for."""
         self._walked()
 
     def values(self) -> Any:
-        """Not to be asked for."""
         self._walked()
 
     def items(self) -> Any:
-        """Not to be asked for."""
         self._walked()
 
 
 def row(shard: str, end: Position, parents: str = "", **more: Any) -> ShardRow:
-    """A row of batch 5."""
     return ShardRow(shard, TRIM_HORIZON, end, parents=frozenset(parents.split()), batch=5, generation=3, read_to=NOW, **more)
 
 
 def test_rows_that_are_over_are_looked_up_and_counted_and_not_walked() -> None:
-    """By a plan, by what comes before and after it, by the report, by metrics and by warnings."""
     over = NotWalked({"parent": row("parent", END, children=(Child("child", frozenset({"parent"})),))})
     live = {"child": row("child", Position.after("1"), "parent"), "other": row("other", Position.after("2"))}
     view = TableView(ShardRows(live, over), 5, frozenset(live))
@@ -74,7 +67,6 @@ def test_rows_that_are_over_are_looked_up_and_counted_and_not_walked() -> None:
 
 
 def test_folded_shards_are_counted_whether_their_rows_are_gone_or_not() -> None:
-    """The report, metrics and `Ready` say the same before, in between and after."""
     rows = {shard: row(shard, END) for shard in ("one", "two", "three")} | {"live": row("live", Position.after("1"))}
     unfolded = ShardRows.of(rows, 5)
     folded = unfolded.fold({"one", "two"})
@@ -128,7 +120,6 @@ ROWS = st.builds(
 
 
 def answers(rows: Mapping[str, ShardRow]) -> tuple[Any, ...]:
-    """What a plan is made of."""
     view = TableView(rows, 5, frozenset(NAMES))
     left_out = planner.may_be_left_out(view, NOW)
     return planner.next_batch(view), left_out, planner.missing_children(view, 2), planner.held(view, 2), planner.waits_for_number(view)

@@ -27,7 +27,6 @@ class Threads(MemoryTable):
         super().__init__(hook=self._waits)
 
     def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """See `Table`."""
         return side_by_side(calls, 8)
 
     def _waits(self, when: str, operation: str, argument: object) -> None:
@@ -47,7 +46,6 @@ def test_rows_of_the_plan_fences_and_closes_are_written_side_by_side() -> None:
 
 
 def test_each_shard_has_one_write_at_a_take_over_and_one_close() -> None:
-    """And the consumer row one for the take, and one for the commit, which is the last."""
     bench = Bench(24)
     bench.begin()
     written: list[str] = []
@@ -63,7 +61,6 @@ def test_each_shard_has_one_write_at_a_take_over_and_one_close() -> None:
 
 
 def test_an_epoch_that_is_overtaken_amid_its_fences_ends_as_fenced_and_reads_nothing() -> None:
-    """One row of many has a later generation."""
     bench = Bench(3)
     bench.begin()
     late = bench.take()
@@ -82,7 +79,6 @@ def test_an_epoch_that_is_overtaken_amid_its_fences_ends_as_fenced_and_reads_not
 
 @pytest.mark.parametrize("shard", [S0, S1, S2])
 def test_a_batch_of_which_one_close_loses_its_race_is_not_committed(shard: str) -> None:
-    """Whichever it is: a late task was faster."""
     bench = Bench(3)
     consumer = bench.begin()
     plan = consumer.plan()

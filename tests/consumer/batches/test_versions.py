@@ -19,12 +19,10 @@ END = Position.after("9")
 
 
 def places(bench: Bench, version: Version) -> dict[str, Position]:
-    """What is kept of a version."""
     return {shard: kept.position for shard, kept in (writes.kept(bench.store, version) or {}).items()}
 
 
 def committed(bench: Bench, consumer: Consumer) -> None:
-    """One batch."""
     bench.stream.put_in(S0, b"x")
     plan = consumer.plan()
     assert plan is not None
@@ -49,7 +47,6 @@ def test_a_version_goes_on_in_the_next_epoch() -> None:
 
 @pytest.mark.parametrize("spec", ["a", "b"])
 def test_a_start_reads_the_list_of_versions_once_and_has_it_as_it_is_written(spec: str) -> None:
-    """The report of the driver needs it too."""
     bench = Bench()
     versions.begin(bench.begin(), SpecName("a"), 5)
     consumer, read = bench.begin(), list[object]()
@@ -60,7 +57,6 @@ def test_a_start_reads_the_list_of_versions_once_and_has_it_as_it_is_written(spe
 
 
 def test_after_a_reset_the_same_spec_begins_another_version() -> None:
-    """Once: it reads from other positions, which are kept in front of its first batch, too."""
     bench = Bench()
     first = bench.begin()
     versions.begin(first, SpecName("a"), 5)
@@ -72,7 +68,6 @@ def test_after_a_reset_the_same_spec_begins_another_version() -> None:
 
 
 def test_positions_of_an_open_batch_are_those_in_front_of_it() -> None:
-    """It comes again, under the version that is deployed meanwhile."""
     bench = Bench()
     former = bench.begin()
     committed(bench, former)
@@ -87,7 +82,6 @@ def test_positions_of_an_open_batch_are_those_in_front_of_it() -> None:
 
 
 def test_a_table_that_is_too_busy_names_the_version_without_positions(caplog: pytest.LogCaptureFixture) -> None:
-    """The consumer works, and a warning says what is not possible."""
     bench = Bench()
     consumer = bench.begin()
 
@@ -104,7 +98,6 @@ def test_a_table_that_is_too_busy_names_the_version_without_positions(caplog: py
 
 
 def test_an_epoch_that_lost_its_lease_begins_no_version() -> None:
-    """Its heir has begun its own."""
     bench = Bench()
     former = bench.begin()
     versions.begin(bench.begin(), SpecName("b"), 5)

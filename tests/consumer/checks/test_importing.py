@@ -34,20 +34,17 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an image holds."""
     for name, text in MODULES.items():
         (tmp_path / f"user_{name}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
 
 
 def imported(name: str) -> CheckFinding:
-    """What came of a module."""
     return importing.imported(f"user_{name}:process", LONG)
 
 
 @pytest.mark.parametrize("name", ["fine", "threads"])
 def test_a_module_that_can_be_imported(name: str) -> None:
-    """What it prints is not the verdict, and a thread of its does not hold the check up."""
     assert imported(name) == CheckFinding(CheckOutcome.OK, f"user_{name}:process can be imported")
     assert f"user_{name}" not in sys.modules
 
@@ -72,7 +69,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("name", "why"), REFUSED.items(), ids=REFUSED.keys())
 def test_a_module_that_cannot_be_imported_is_refused_in_one_line(name: str, why: str) -> None:
-    """With the place in the user's file."""
     with pytest.raises(Refused) as refused:
         imported(name)
     said = str(refused.value)

@@ -19,7 +19,6 @@ NAMES = ("first", "second", "third")
 
 
 def made(outcomes: dict[str, CheckOutcome]) -> tuple[list[tuple[str, CheckOutcome]], list[str]]:
-    """The outcomes of three checks, and which of them were made."""
     looked = list[str]()
 
     def perform(check: StartCheck[None]) -> CheckFinding:
@@ -32,7 +31,6 @@ def made(outcomes: dict[str, CheckOutcome]) -> tuple[list[tuple[str, CheckOutcom
 
 
 def test_the_order_is_from_what_costs_nothing_to_what_needs_all_before_it() -> None:
-    """As the documentation and scripts know them."""
     assert [check.name for check in run.CHECKS] == ["config", "entrypoint", "java", "credentials", "stream", "table", "sink"]
 
 
@@ -46,12 +44,10 @@ def test_what_follows_a_failure_is_not_made(outcome: CheckOutcome) -> None:
 
 @pytest.mark.parametrize("outcome", [CheckOutcome.OK, CheckOutcome.WARNING, CheckOutcome.UNDECIDED])
 def test_what_is_no_failure_stops_nothing(outcome: CheckOutcome) -> None:
-    """A warning is printed beside the rest."""
     assert made({"first": outcome})[1] == list(NAMES)
 
 
 def test_seconds_are_those_of_the_check() -> None:
-    """Not those of the checks before it."""
     ticks = iter([10.0, 11.5, 20.0, 20.25])
     checks = [StartCheck[None](name, "", LATE, lambda _: LATE) for name in NAMES[:2]]
     results = in_order(checks, lambda _: CheckFinding(CheckOutcome.OK, ""), lambda: next(ticks))
@@ -86,8 +82,6 @@ def test_a_check_that_hangs_is_left_behind() -> None:
 
 
 def test_an_error_of_a_check_comes_out_of_its_thread() -> None:
-    """With its own class, by which it is judged."""
-
     def refuse() -> None:
         raise Refused("no")
 

@@ -16,7 +16,6 @@ from sluice_consumer.spark import java
 
 
 def home(folder: Path, says: str, code: int = 0) -> dict[str, str]:
-    """The environment with a Java that says this of itself."""
     program = folder / "bin" / "java"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {code}\n")
@@ -28,7 +27,6 @@ def home(folder: Path, says: str, code: int = 0) -> dict[str, str]:
     ("version", "outcome"), [("17.0.9", CheckOutcome.OK), ("21", CheckOutcome.OK), ("19.0.1", CheckOutcome.WARNING), ("25", CheckOutcome.WARNING)]
 )
 def test_a_java_that_was_never_tried_is_a_warning(tmp_path: Path, version: str, outcome: CheckOutcome) -> None:
-    """It may work."""
     found = check_java(StartFacts(tmp_path, environment=home(tmp_path, f'openjdk version "{version}" 2023-10-17')))
     assert (found.outcome, f"Java {version.partition('.')[0]}" in found.said) == (outcome, True)
 
@@ -41,13 +39,11 @@ def test_a_java_that_was_never_tried_is_a_warning(tmp_path: Path, version: str, 
     ],
 )
 def test_a_java_that_cannot_run_spark_is_refused(tmp_path: Path, says: str, words: str) -> None:
-    """With what to do."""
     with pytest.raises(Refused, match=words):
         java.check(home(tmp_path, says, code=1))
 
 
 def test_a_java_that_hangs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing was said yet, nobody would know what is waited for."""
     environment = home(tmp_path, "")
     Path(environment[java.HOME], "bin", "java").write_text("#!/bin/sh\nwhile :; do :; done\n")
     monkeypatch.setattr(java, "SECONDS", 0.2)

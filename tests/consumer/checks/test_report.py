@@ -24,7 +24,6 @@ LEFT = StartCheckResult("table", "the table", CheckFinding(CheckOutcome.NOT_REAC
 
 @pytest.mark.parametrize(("results", "code"), [([OK, WARNED], 0), ([OK, FAILED, LEFT], 65), ([OK, SILENT, LEFT], 65)])
 def test_a_script_reads_the_exit_code_and_one_document(results: list[StartCheckResult], code: int) -> None:
-    """Names and outcomes are part of the interface."""
     assert report.exit_code(results) == code
     found = json.loads(report.as_json(results))
     assert found["ok"] == (code == 0)
@@ -33,7 +32,6 @@ def test_a_script_reads_the_exit_code_and_one_document(results: list[StartCheckR
 
 
 def test_a_person_reads_a_table_and_below_it_what_is_wrong_in_one_line() -> None:
-    """Also where the cell of the table folds it; brackets are no markup."""
     screen = io.StringIO()
     report.show([OK, FAILED, LEFT], Console(file=screen, width=60))
     lines = screen.getvalue().splitlines()
@@ -43,7 +41,6 @@ def test_a_person_reads_a_table_and_below_it_what_is_wrong_in_one_line() -> None
 
 
 def test_a_person_is_told_that_all_is_well_and_what_was_not_tried() -> None:
-    """Nothing is written by a check."""
     screen = io.StringIO()
     report.show([OK, WARNED], Console(file=screen, width=150))
     assert screen.getvalue().splitlines()[-1] == "a consumer can start; what only a write shows was not tried"
@@ -55,7 +52,6 @@ def test_a_person_is_told_that_all_is_well_and_what_was_not_tried() -> None:
 def test_a_job_of_kubernetes_leaves_a_last_message(
     results: list[StartCheckResult], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the driver does, with the same reasons."""
     monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))
     report.terminate(results)
     left = json.loads((tmp_path / "log").read_text())

@@ -24,6 +24,5 @@ def test_a_service_that_nobody_answers_for_is_said_with_the_setting_that_names_i
 
 
 def test_a_service_that_answers_is_quoted() -> None:
-    """Its own words say more."""
     throttled = Again("ThrottlingException: slow down", cause="ThrottlingException")
     assert services.silent(throttled, "kinesisEndpoint", None, "eu-west-1") is throttled

@@ -22,7 +22,6 @@ LONG = 120.0
 
 @pytest.fixture
 def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartFacts:
-    """Of a consumer whose image holds one module that works, and one that does not."""
     (tmp_path / "mine_fine.py").write_text("def upsert(rows, part): ...\n")
     (tmp_path / "mine_broken.py").write_text("def upsert(rows, part): ...\nraise KeyError('DATABASE_URL')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -31,7 +30,6 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartFacts:
 
 
 def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutcome, str]:
-    """What the second check finds."""
     pipeline = {"entrypoint": entrypoint, "args": args}
     facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
     assert settings.config(facts).outcome is CheckOutcome.OK
@@ -51,7 +49,6 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
     ],
 )
 def test_the_end_that_options_name_is_checked_with_the_start(facts: StartFacts, options: dict[str, Any], says: str | None) -> None:
-    """As the operator does; an option counts instead of the configuration's own end."""
     start = {"position": "AT_TIMESTAMP", "timestamp": "2026-01-01T00:00:00Z"}
     given = {"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}, "start": start}
     facts.path.write_text(json.dumps(given | ({} if options else {"until": {"timestamp": "2025-12-31T00:00:00Z"}})))
@@ -83,13 +80,11 @@ def test_a_region_that_no_partition_has_is_named_before_its_hosts_are_waited_for
 
 
 def test_what_is_built_in_is_not_imported_again(facts: StartFacts) -> None:
-    """It costs a start nothing."""
     assert checked(facts, "sluice_consumer.pipelines:console") == (CheckOutcome.OK, "sluice_consumer.pipelines:console is built in")
 
 
 @pytest.mark.parametrize(("sink", "name"), [("foreach", "function"), ("parquet", "transform")])
 def test_a_function_that_a_sink_calls_is_looked_at_too(facts: StartFacts, sink: str, name: str) -> None:
-    """The field is the sink's."""
     entrypoint = f"sluice_consumer.sinks:{sink}"
     assert checked(facts, entrypoint, **{name: "mine_fine:upsert"}) == (CheckOutcome.OK, "mine_fine:upsert can be imported")
     with pytest.raises(Refused, match=rf"^pipeline\.args\.{name}: module mine_fine has no upsrt$"):
@@ -101,7 +96,6 @@ def test_a_function_that_a_sink_calls_is_looked_at_too(facts: StartFacts, sink: 
 
 
 def test_an_argument_of_the_user_s_own_function_is_the_user_s(facts: StartFacts) -> None:
-    """Whatever it looks like."""
     assert checked(facts, "mine_fine:upsert", function="nothing_such:f")[0] is CheckOutcome.OK
 
 
@@ -119,7 +113,6 @@ def test_a_function_that_was_imported_well_is_not_imported_again_and_one_that_ra
 
 
 def test_a_file_that_is_not_there(facts: StartFacts) -> None:
-    """Named as it was given."""
     with pytest.raises(Refused, match=r"^--config .*consumer\.json: No such file"):
         settings.config(facts)
 
@@ -127,7 +120,6 @@ def test_a_file_that_is_not_there(facts: StartFacts) -> None:
 def test_modules_out_of_a_config_map_are_imported_from_a_copy_of_their_own(
     facts: StartFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a driver runs in the same pod, its copy stays as it is."""
     mounted, scratch = tmp_path / "mounted", tmp_path / "scratch"
     mounted.mkdir()
     (mounted / "mine_mapped.py").write_text("def process(batch, info): ...\n")

@@ -26,7 +26,6 @@ def first(batch):
 
 
 def shown(error: Exception, entrypoint: str = "my_pipeline:process") -> str:
-    """What a session prints of it."""
     out = io.StringIO()
     console = Console(file=out, width=500)
     DevSession(program.options(CommandLine(entrypoint), Path("/none")), console)._show(error)
@@ -34,7 +33,6 @@ def shown(error: Exception, entrypoint: str = "my_pipeline:process") -> str:
 
 
 def test_an_exception_is_shown_with_the_lines_of_the_users_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The innermost first, with their source; an exception's brackets are no markup."""
     (tmp_path / "my_pipeline.py").write_text(PIPELINE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_pipeline", raising=False)
@@ -56,5 +54,4 @@ def test_of_a_built_in_sink_no_lines_are_shown() -> None:
 
 
 def test_a_refusal_is_shown_in_its_own_words() -> None:
-    """It ends with what to do."""
     assert shown(Refused("pipeline.args.path: [missing]; set it")) == "Refused: pipeline.args.path: [missing]; set it\n"

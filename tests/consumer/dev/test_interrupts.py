@@ -18,13 +18,11 @@ from sluice_consumer.dev.session import DevSession
 
 @pytest.fixture
 def screen() -> io.StringIO:
-    """What a person sees."""
     return io.StringIO()
 
 
 @pytest.fixture
 def dev(screen: io.StringIO) -> Iterator[DevSession]:
-    """A session that was not started."""
     yield DevSession(program.options(CommandLine("my_pipeline:process"), Path("/none")), Console(file=screen))
     logging.disable(logging.NOTSET)
 
@@ -39,7 +37,6 @@ def test_before_pyspark_knows_its_jvm_an_interrupt_waits_for_it(dev: DevSession,
 
 
 def test_the_second_interrupt_does_not_wait_for_the_open_batch(dev: DevSession, screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first does."""
     monkeypatch.setattr(SparkContext, "_gateway", object())
     dev._stop()
     assert screen.getvalue() == "stopping after the open batch; press Ctrl-C again to stop now\n"
@@ -49,8 +46,6 @@ def test_the_second_interrupt_does_not_wait_for_the_open_batch(dev: DevSession, 
 
 @pytest.mark.parametrize(("error", "code"), [(None, 0), (KeyboardInterrupt, 130)])
 def test_the_exit_code_tells_which_of_them_it_was(error: type[BaseException] | None, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both end with the same line."""
-
     def run(_session: DevSession) -> None:
         if error:
             raise error

@@ -19,7 +19,6 @@ ICEBERG, DELTA = "sluice_consumer.sinks:iceberg", "sluice_consumer.sinks:delta"
 
 
 def of_image(line: str) -> set[str]:
-    """Coordinates of all jars that the image adds to a line of Spark."""
     rows = (ROOT / "constraints" / "hashes" / f"jars-{line}.txt").read_text().splitlines()
     paths = [Path(row.split("  ", 1)[1]) for row in rows if not row.startswith("#")]
     return {f"{str(path.parents[2]).replace('/', '.')}:{path.parts[-3]}:{path.parts[-2]}" for path in paths}
@@ -27,13 +26,11 @@ def of_image(line: str) -> set[str]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_dev_has_the_formats_of_the_image_in_its_versions(line: str) -> None:
-    """Of every line: an update of the image's jars is one of these, too, and no line has a format that is left out."""
     wanted = {each.packages[line] for each in jars.FORMATS if line in each.packages}
     assert wanted == {each for each in of_image(line) if re.search(r":(iceberg-spark-runtime|delta-spark)_?", each)}
 
 
 def test_the_line_that_is_advised_is_the_images() -> None:
-    """It has all formats."""
     assert f"ARG SPARK_LINE={jars.IMAGE_LINE}\n" in (ROOT / "Dockerfile").read_text()
     assert all(jars.IMAGE_LINE in each.packages for each in jars.FORMATS)
 
@@ -50,12 +47,10 @@ def test_the_line_that_is_advised_is_the_images() -> None:
     ],
 )
 def test_what_a_pipeline_asks_for_is_fetched_and_nothing_else(entrypoint: str, settings: dict[str, str], wanted: list[str]) -> None:
-    """A sink of ours asks by its name, a function of the user's by its settings."""
     assert list(jars.wanted(entrypoint, settings, NOTHING, "4.1.4")) == wanted
 
 
 def test_what_is_there_or_may_be_is_not_fetched() -> None:
-    """In the image, or where a person brings jars of their own."""
     assert jars.wanted(ICEBERG, {}, ClassPath((), complete=False), "4.1.4") == {}
 
 

@@ -83,12 +83,10 @@ def test_json_with_tabs_is_read() -> None:
 
 
 def test_yaml_in_braces_is_no_json() -> None:
-    """It is read all the same."""
     assert documents("{a: [y, 12:30]}") == [{"a": [True, "12:30"]}]
 
 
 def laughs(levels: int, row: str = "a{0}: &a{0} [{1}]", repeats: int = 9) -> str:
-    """A document of so many lines, each of which repeats the line before several times."""
     lines = [row.format(level, ", ".join([f"*a{level - 1}"] * repeats)) for level in range(1, levels)]
     return "\n".join(["a0: &a0 {word: lol}", *lines]) + "\n"
 
@@ -122,6 +120,5 @@ def test_aliases_that_repeat_without_a_bound_are_refused(text: str) -> None:
     ids=["81 words", "2000 maps that share one", "90 of one word"],
 )
 def test_aliases_of_a_manifest_that_people_write_are_read(text: str) -> None:
-    """As they are today: each is a copy."""
     (found,) = documents(text)
     assert found == yaml.safe_load(text)

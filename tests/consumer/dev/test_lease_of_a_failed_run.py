@@ -18,13 +18,11 @@ from sluice_consumer.process.lease_release import LeaseRelease
 
 @pytest.fixture
 def dev(monkeypatch: pytest.MonkeyPatch) -> DevSession:
-    """A session that looks without a pause."""
     monkeypatch.setattr(session, "RELEASE_SECONDS", 0)
     return DevSession(program.options(CommandLine("my_pipeline:process"), Path("/none")), Console(file=io.StringIO()))
 
 
 def test_it_is_released_as_soon_as_no_task_can_be_working(dev: DevSession) -> None:
-    """Then the save is waited for."""
     quiet = iter([False, False, True])
     dev._wait_for_a_change(LeaseRelease(quiet=lambda: next(quiet), give=dev._changed.set))
     assert next(quiet, None) is None
@@ -39,22 +37,18 @@ def test_a_save_before_that_does_not_make_the_next_run_watch_the_lease(dev: DevS
 
 
 def test_a_task_that_never_ends_is_not_waited_for_without_an_end(dev: DevSession) -> None:
-    """The lease is kept, and the next run watches it."""
     dev._config = replace(dev._config, lease_duration_seconds=0.01)
     dev._changed.set()
     dev._wait_for_a_change(LeaseRelease(quiet=lambda: False, give=lambda: pytest.fail("a task may be working")))
 
 
 def test_an_interrupt_ends_the_wait(dev: DevSession) -> None:
-    """Whatever still works ends with Spark."""
     dev._over.set()
     dev._changed.set()
     dev._wait_for_a_change(LeaseRelease(quiet=lambda: False, give=lambda: pytest.fail("a task may be working")))
 
 
 def test_an_emulator_that_does_not_answer_ends_nothing(dev: DevSession) -> None:
-    """The save is waited for all the same."""
-
     def give() -> None:
         dev._changed.set()
         raise ServiceUnavailable("no answer")

@@ -37,14 +37,12 @@ spec:
 
 
 def given(folder: Path, text: str = CONSUMER, **options: object) -> DevOptions:
-    """What `dev` runs of a manifest."""
     file = folder / "consumer.yaml"
     file.write_text(text)
     return program.options(CommandLine(manifest=file, **options), folder / "letters")  # type: ignore[arg-type]
 
 
 def test_dev_runs_what_the_manifest_deploys(tmp_path: Path) -> None:
-    """Function, arguments, batches, Spark's settings, the handling of errors."""
     config = given(tmp_path).config
     assert config["name"] == "shop-orders"
     assert config["stream"] == {"name": "orders", "region": "eu-west-1"}
@@ -55,7 +53,6 @@ def test_dev_runs_what_the_manifest_deploys(tmp_path: Path) -> None:
 
 
 def test_dead_letters_of_a_trial_do_not_reach_the_queue_of_the_manifest(tmp_path: Path) -> None:
-    """They go to a folder, and a line says so."""
     found = given(tmp_path)
     folder = (tmp_path / "letters").as_uri()
     assert found.config["onError"]["deadLetter"] == {"path": folder}
@@ -63,7 +60,6 @@ def test_dead_letters_of_a_trial_do_not_reach_the_queue_of_the_manifest(tmp_path
 
 
 def test_fields_that_dev_does_not_use_are_named(tmp_path: Path) -> None:
-    """And variables whose value the manifest alone does not say."""
     found = given(tmp_path)
     assert found.notes[0] == (
         "dev does not use spec.start, spec.replicas, spec.stream.kinesisEndpoint, spec.pipeline.image, "
@@ -73,7 +69,6 @@ def test_fields_that_dev_does_not_use_are_named(tmp_path: Path) -> None:
 
 
 def test_options_of_the_command_line_win(tmp_path: Path) -> None:
-    """One by one: the others stay those of the manifest."""
     config = given(tmp_path, args=("path=/tmp/orders",), conf=("spark.sql.catalog.lake.type=hadoop",), interval=0.5).config
     assert config["pipeline"]["args"] == {"path": "/tmp/orders", "since": "2026-11-24T00:00:00Z"}  # noqa: S108 - no file
     assert config["sparkConf"] == program.FIRST_COMPILER | {"spark.sql.shuffle.partitions": "8", "spark.sql.catalog.lake.type": "hadoop"}
@@ -81,7 +76,6 @@ def test_options_of_the_command_line_win(tmp_path: Path) -> None:
 
 
 def test_the_one_consumer_of_a_file_with_other_resources_is_found(tmp_path: Path) -> None:
-    """A ConfigMap, an empty document."""
     more = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n---\n---\n"
     assert given(tmp_path, more + CONSUMER).config["name"] == "shop-orders"
 
@@ -126,7 +120,6 @@ def test_a_proxy_of_the_manifest_does_not_get_what_the_emulator_is_sent(tmp_path
     ],
 )
 def test_a_manifest_that_cannot_be_read_is_refused_by_its_field(tmp_path: Path, text: str, told: str) -> None:
-    """Before anything starts."""
     with pytest.raises(Refused, match=told):
         given(tmp_path, text)
 
@@ -139,7 +132,6 @@ def test_an_entrypoint_comes_from_one_place(tmp_path: Path, both: dict[str, obje
 
 
 def test_a_value_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
-    """A driver gets JSON."""
     file = tmp_path / "consumer.yaml"
     file.write_text(CONSUMER.replace("s3a://lake/orders", "!!binary aGk="))
     with pytest.raises(Refused, match="not JSON serializable"):

@@ -19,7 +19,6 @@ def test_a_pipeline_of_sluice_forgets_no_module_of_sluice() -> None:
 
 
 def test_the_modules_beside_a_persons_pipeline_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that the pipeline imports."""
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("mine_of_reload", "beside_mine_of_reload"):
         (tmp_path / f"{name}.py").write_text("")

@@ -24,7 +24,6 @@ MEMBER = Member(Path("orders.json"), replace(CONFIG, name="orders"))
 
 
 def over(begin: Begin, code: int = 0, *, quiet: bool = True) -> Over:
-    """How a driver reports the end of a run."""
     return Over(begin.name, begin.generation, code, "Drained" if code == 0 else "ValueError", "no", quiet)
 
 
@@ -46,7 +45,6 @@ class Driver:
     lease: ConsumerLease = field(init=False)
 
     def send(self, message: Message) -> bool:
-        """See `DriverLink`."""
         if self.full:
             self.full -= 1
             return False
@@ -58,23 +56,18 @@ class Driver:
         return True
 
     def kill(self, why: Ending) -> None:
-        """See `DriverLink`."""
         self.killed = why
 
     @property
     def gone(self) -> bool:
-        """See `DriverLink`."""
         return self.killed is not None
 
     @property
     def begun(self) -> list[int]:
-        """Generations."""
         return [message.generation for message in self.sent if isinstance(message, Begin)]
 
 
 class Group:
-    """One consumer of one, its table in memory."""
-
     def __init__(self, *answers: Callable[[Begin], Over | None], beating: CheckpointStore | None = None) -> None:
         self.store = CheckpointStore(MemoryTable())
         self.store.create_consumer(ConsumerRow("id", "arn", 1))
@@ -84,21 +77,18 @@ class Group:
         self.lease = self.driver.lease = ConsumerLease(MEMBER, self.driver, self.stop, ports, Pauses(0.0))
 
     def run(self) -> Ending:
-        """Until the consumer has ended for good."""
         self.lease.run()
         assert self.lease.ending is not None
         return self.lease.ending
 
     @property
     def released(self) -> bool:
-        """What the table says."""
         row = self.store.consumer()
         assert row is not None
         return row.released
 
 
 def test_a_run_that_fails_is_started_again_in_a_new_epoch_and_one_that_ends_well_is_not() -> None:
-    """Its lease was released in between, since nothing of it worked."""
     group = Group(lambda begin: over(begin, 1), over)
     assert group.run().code == 0
     assert (group.driver.begun, group.released) == ([1, 2], True)
@@ -136,20 +126,17 @@ def test_a_consumer_that_ends_before_spark_has_started_takes_no_lease(how: str, 
 
 
 def test_a_refusal_ends_the_consumer() -> None:
-    """You have to act; the others continue."""
     group = Group(lambda begin: over(begin, 65))
     assert (group.run().code, group.driver.begun) == (65, [1])
 
 
 def test_a_lease_is_not_released_while_a_task_may_work() -> None:
-    """The next run waits it out."""
     group = Group(lambda begin: over(begin, quiet=False))
     group.run()
     assert not group.released
 
 
 def test_a_heartbeat_that_is_refused_ends_the_work_of_this_consumer_only() -> None:
-    """Another epoch has the lease. The driver is told once, and lives."""
     group = Group(lambda _begin: None, beating=leased()[0])  # whose holder has another token
 
     def lost(lose: Lose) -> Over:
@@ -164,16 +151,11 @@ def test_a_heartbeat_that_is_refused_ends_the_work_of_this_consumer_only() -> No
 
 
 class Silent(CheckpointStore):
-    """A table that answers no heartbeat."""
-
     def beat(self, *_: object) -> bool:
-        """See `CheckpointStore`."""
         raise ServiceUnavailable("no answer")
 
 
 def test_work_that_does_not_end_in_time_after_its_lease_was_lost_ends_the_driver() -> None:
-    """With a message that names the consumer. Its lease is not released."""
-
     def begun(_begin: Begin) -> None:
         group.later = MEMBER.config.lease_duration_seconds * 0.7
 
@@ -206,8 +188,6 @@ def test_a_run_of_which_a_driver_did_not_hear_is_begun_again() -> None:
 
 
 def test_a_drain_is_handed_to_the_driver_until_it_has_room() -> None:
-    """Once then."""
-
     def begun(_begin: Begin) -> None:
         group.driver.full = 1
         group.stop.set()
@@ -226,8 +206,6 @@ def test_in_a_pool_a_run_that_fails_is_not_started_again() -> None:
 
 
 def test_words_about_an_earlier_epoch_do_not_end_the_next_one() -> None:
-    """They may come late."""
-
     def begun(begin: Begin) -> Over:
         group.lease.hear(replace(over(begin), generation=begin.generation - 1))
         assert group.lease._over is not None
@@ -268,7 +246,6 @@ def test_a_drain_without_an_end_ends_the_driver() -> None:
     ],
 )
 def test_a_message_arrives_as_it_was_sent_in_one_line(message: Message) -> None:
-    """Whatever is in it."""
     assert line(message).count(b"\n") == 1
     assert parsed(line(message)) == message
 
@@ -281,6 +258,5 @@ def test_pauses_double_up_to_a_minute_and_begin_again_after_a_run_that_lasted() 
 
 
 def test_only_a_drain_the_end_of_a_run_and_a_refusal_are_for_good() -> None:
-    """The program ends as the first that did not end well."""
     assert [ends_for_good(Ending(code, "", "")) for code in (0, 65, 1, 75, 76)] == [True, True, False, False, False]
     assert exit_code([Ending(0, "", ""), Ending(75, "", ""), Ending(65, "", "")]) == 75

@@ -23,14 +23,11 @@ DRAINED = Ending(0, "Drained", "")
 
 
 def spark(*, stopped: bool) -> Any:
-    """A session, as far as it is asked whether it is stopped."""
     scala = SimpleNamespace(isStopped=lambda: stopped)
     return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala)))
 
 
 class Work:
-    """Jobs that are over once it is said so."""
-
     def __init__(self) -> None:
         self.over = threading.Event()
 
@@ -38,13 +35,10 @@ class Work:
         """See `TaggedWork`."""
 
     def is_over(self) -> bool:
-        """See `TaggedWork`."""
         return self.over.wait(0.05)
 
 
 class Run(ConsumerRun):
-    """A run that ends at once, in this way."""
-
     def __init__(self, ending: Ending, *, stopped: bool = False) -> None:
         self.told, self.was_gone, self.done, self.left = ending, list[bool](), threading.Event(), threading.Event()
         ports = RunPorts(spark(stopped=stopped), 0.25, lambda _armed: None, cast("Callable[[str, str], None]", pytest.fail), gone=self._gone)
@@ -67,7 +61,6 @@ class Run(ConsumerRun):
         self.done.set()
 
     def ended(self) -> Over:
-        """What it reports."""
         self.work.over.set()
         assert self.done.wait(30)
         assert self.result is not None
@@ -114,7 +107,6 @@ def test_a_report_is_written_into_a_pipe_as_a_whole(words: str) -> None:
 
 
 def no_thread(*_: object) -> None:
-    """This process has as many as it may have."""
     raise RuntimeError("can't start new thread")
 
 
@@ -130,7 +122,6 @@ def test_a_run_that_cannot_be_looked_after_by_more_threads_ends(monkeypatch: pyt
 
 
 def test_the_end_of_a_run_without_a_thread_for_its_jobs_does_not_end_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next step tries again, and the thread is interrupted meanwhile."""
     run = Run(DRAINED)
     monkeypatch.setattr("sluice_consumer.group.consumer_run.overdue.aside", no_thread)
     run.end()
@@ -161,11 +152,9 @@ class Prepared:
         """See `Session`."""
 
     def wait_out(self) -> None:
-        """See `Session`."""
         assert not self.doing
 
     def engine(self, _spark: object, *, share: float) -> Any:
-        """See `Session`."""
         assert share
         self.during.append(self.doing[-1])
         if self.fails:
@@ -173,7 +162,6 @@ class Prepared:
         return SimpleNamespace(remember=lambda _memory: None)
 
     def loop(self, _engine: object, *, watching: object) -> None:
-        """See `Session`."""
         assert watching
 
 

@@ -24,25 +24,19 @@ LEASE = 30.0
 
 @dataclass
 class Run:
-    """A run without a thread."""
-
     name: str = ""
     ends: int = 0
     drain: threading.Event = field(default_factory=threading.Event)
     result: Over | None = None
 
     def drains(self) -> None:
-        """See `ConsumerRun`."""
         self.drain.set()
 
     def end(self) -> None:
-        """See `ConsumerRun`."""
         self.ends += 1
 
 
 class Driver(GroupDriver):
-    """Two runs, a and b, in virtual time."""
-
     def __init__(self) -> None:
         self.sent, self.now, self.ended, self.full = list[Message](), 0.0, 0, False
         super().__init__(lambda _begin: cast("Any", None), cast("Any", None), 0.25, self._up, end=self._end, clock=lambda: self.now)
@@ -58,19 +52,16 @@ class Driver(GroupDriver):
         self.ended += 1
 
     def at(self, now: float) -> Driver:
-        """Looks then."""
         self.now = now
         self.look()
         return self
 
 
 def ends(driver: Driver) -> tuple[int, int, int]:
-    """How often a, b and the driver were ended."""
     return driver.fakes["a"].ends, driver.fakes["b"].ends, driver.ended
 
 
 def test_a_lost_lease_ends_its_run_step_by_step_and_no_other() -> None:
-    """Heartbeats of b continue."""
     driver = Driver()
     driver.hear(Beat("b", 1, 14.0))
     assert ends(driver.at(14.9)) == (0, 0, 0)
@@ -79,7 +70,6 @@ def test_a_lost_lease_ends_its_run_step_by_step_and_no_other() -> None:
 
 
 def test_a_lease_that_is_anothers_ends_its_run_at_once() -> None:
-    """The supervisor says so."""
     driver = Driver()
     driver.hear(Lose("b", 1))
     driver.hear(Lose("a", 7))  # of an epoch that this driver does not run
@@ -111,7 +101,6 @@ def test_the_end_of_a_run_is_reported_once_the_supervisor_reads_again() -> None:
 
 
 def test_a_drain_reaches_its_run_and_no_other() -> None:
-    """Nor does one for an earlier epoch of the same consumer."""
     driver = Driver()
     driver.hear(Drain("a", 1))
     driver.hear(Drain("b", 7))
@@ -119,7 +108,6 @@ def test_a_drain_reaches_its_run_and_no_other() -> None:
 
 
 def test_the_wanted_number_of_executors_is_heard() -> None:
-    """The last one counts."""
     driver = Driver()
     driver.hear(Executors(3))
     driver.hear(Executors(2))
@@ -128,7 +116,6 @@ def test_the_wanted_number_of_executors_is_heard() -> None:
 
 @pytest.mark.parametrize(("last", "ended"), [(line(Leave()), 0), (b"", 1), (b'{"kind": "Be', 1)])
 def test_a_driver_whose_supervisor_is_gone_ends(last: bytes, ended: int) -> None:
-    """What had arrived before counts."""
     driver = Driver()
     reading, writing = os.pipe()
     os.write(writing, line(Beat("a", 1, 9.0)) + last)
@@ -158,7 +145,6 @@ def test_a_driver_says_once_that_it_reads(full: int, monkeypatch: pytest.MonkeyP
 
 
 def test_each_series_carries_the_consumer() -> None:
-    """One page for all; a run that begins again replaces the former one's figures."""
     metrics, page = GroupMetrics(), CollectorRegistry()
     page.register(metrics)
     for name, value in (("a", 1), ("b", 2), ("a", 3)):
@@ -187,7 +173,6 @@ def test_a_consumer_that_left_a_pool_takes_its_metrics_with_it(leaves: bool, lef
 
 @pytest.mark.parametrize(("error", "code"), [(OSError(24, "Too many open files"), 1), (Refused("batch: must be an object"), 65)])
 def test_a_consumer_that_cannot_begin_ends_alone(error: Exception, code: int) -> None:
-    """For example, its configuration cannot be read. The supervisor hears of it once it reads again, and releases the lease."""
     driver = Driver()
 
     def unreadable(_begin: Begin) -> Any:

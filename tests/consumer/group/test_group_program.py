@@ -14,7 +14,6 @@ from sluice_consumer.group import program, shared_spark
 
 
 def options(*paths: str) -> program.GroupOptions:
-    """A command line with these files."""
     return program.GroupOptions([Path(path) for path in paths], None, 0.25, [], None, 1.0)
 
 
@@ -31,20 +30,17 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_that_is_given_twice_is_refused_and_does_not_run_once() -> None:
-    """Whoever repeats a file has meant another one."""
     members, _, _ = program.checked(options("a.json", "a.json"))
     with pytest.raises(Refused, match=r"a\.json: name: a\.json has the same"):
         shared_spark.check(members)
 
 
 def test_a_consumer_that_is_refused_keeps_no_other_from_its_start() -> None:
-    """The group ends with its code later."""
     members, refused, _ = program.checked(options("bad.json", "b.json"))
     assert [one.name for one in members] == ["b"]
     assert [ending.code for ending in refused] == [65]
 
 
 def test_no_group_starts_without_a_consumer() -> None:
-    """The first file is named."""
     with pytest.raises(Refused, match=r"no consumer can start; the first one, bad\.json: no stream"):
         program.checked(options("bad.json", "bad2.json"))

@@ -20,7 +20,6 @@ NOW.set()
 
 
 def of_turns() -> Callable[[object], None]:
-    """Takes a turn and ends it."""
     turns = StartTurns(time.monotonic)
 
     def act(who: object) -> None:
@@ -31,7 +30,6 @@ def of_turns() -> Callable[[object], None]:
 
 
 def of_queue() -> Callable[[object], None]:
-    """Joins and leaves."""
     queue = SlotQueue(time.monotonic)
 
     def act(who: object) -> None:
@@ -42,7 +40,6 @@ def of_queue() -> Callable[[object], None]:
 
 
 def ended(work: Callable[[], None], *, interrupted: int | None = None) -> bool:
-    """Works in a thread, which is interrupted after so many steps of this one; whether it ends."""
     began = threading.Event()
 
     def run() -> None:

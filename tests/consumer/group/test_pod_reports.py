@@ -23,7 +23,6 @@ def due(reports: PodReports, now: float, **words: dict[str, Any]) -> dict[str, A
 
 
 def test_all_reports_that_changed_are_one_patch_and_at_most_every_five_seconds() -> None:
-    """Forty consumers are no forty calls."""
     reports = PodReports()
     assert due(reports, 0.0, a=RUNNING, b=RUNNING) == {"a": {"number": 1} | RUNNING, "b": {"number": 1} | RUNNING}
     later = RUNNING | {"batch": 2}
@@ -32,7 +31,6 @@ def test_all_reports_that_changed_are_one_patch_and_at_most_every_five_seconds()
 
 
 def test_a_change_of_readiness_and_an_end_are_written_after_a_second() -> None:
-    """With everything else that has changed by then."""
     reports, later, ended = PodReports(), RUNNING | {"batch": 2}, RUNNING | {"exit": {"code": 1}}
     due(reports, 0.0, a=RUNNING, b=RUNNING)
     assert due(reports, READY_SECONDS - 0.1, a=later, b=RUNNING | {"executors": 0}) is None
@@ -62,7 +60,6 @@ def test_a_patch_that_failed_is_written_again_with_other_numbers() -> None:
 
 
 def test_annotations_of_seats_that_are_gone_are_removed_in_the_same_patch() -> None:
-    """Until they are."""
     reports = PodReports()
     due(reports, 0.0, a=RUNNING)
     reports.see({"a": "{}", "b": "{}"}, ["b", "a"])
@@ -80,7 +77,6 @@ def test_an_end_that_somebody_removed_is_written_again() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 20), st.booleans(), st.integers(0, 3)), max_size=30))
 def test_whatever_fails_the_last_words_arrive(steps: list[tuple[int, bool, int]]) -> None:
-    """Once the API server answers again."""
     reports, now, has, words = PodReports(), 0.0, dict[str, Any](), RUNNING
     for tenths, works, batch in steps:
         now, words = now + tenths / 10, RUNNING | {"batch": batch}

@@ -34,13 +34,11 @@ from sluice_consumer.spark.conf import EXTENSIONS
     ],
 )
 def test_a_wrong_configuration_of_a_pool_is_refused_by_the_name_of_its_key(given: dict[str, Any], said: str) -> None:
-    """Nothing has begun."""
     with pytest.raises(Refused, match=f"^{said}"):
         pool_config.parse(json.dumps(given))
 
 
 def test_spark_starts_with_the_settings_of_the_pool_and_divides_its_slots_fairly() -> None:
-    """A pool's own settings win; nothing of a stream is known by then."""
     whole = pool_config.parse(json.dumps({"name": "small", "executors": 2, "sparkConf": {"spark.ui.enabled": "true"}})).whole
     assert (whole.name, whole.executors, whole.stream, whole.batch.max_seconds) == ("small", 2, StreamConfig(), 600.0)
     assert whole.spark_conf == {"spark.scheduler.mode": "FAIR", "spark.python.task.killTimeout": "500ms", "spark.ui.enabled": "true"}
@@ -53,23 +51,18 @@ SINK = Config(StreamConfig("s", "r"), CheckpointsConfig("table"), PipelineConfig
 
 @dataclass
 class Conf:
-    """Settings of a session; those of Spark itself cannot be changed."""
-
     values: dict[str, str] = field(default_factory=dict)
 
     def get(self, key: str, default: str | None) -> str | None:
-        """One."""
         return self.values.get(key, default)
 
     def set(self, key: str, value: str) -> None:
-        """One."""
         if key.startswith("spark.executor"):
             raise AnalysisException("cannot be modified")
         self.values[key] = value
 
 
 def given(monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], has: dict[str, str]) -> dict[str, str]:
-    """The session's settings, for a sink that asks for these."""
     monkeypatch.setattr(sinks, "settings", lambda *_: asked)
     conf = Conf(dict(has))
     sink_settings.give(cast("Any", SimpleNamespace(conf=conf)), SINK)
@@ -77,7 +70,6 @@ def given(monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], has: dict[str,
 
 
 def test_a_session_gets_what_its_sink_asks_for_and_keeps_what_the_pool_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a driver of its own. Extensions are a list."""
     asked = {"spark.sql.catalog.a": "A", "spark.sql.b": "sink's", EXTENSIONS: "x.Y"}
     assert given(monkeypatch, asked, {"spark.sql.b": "pool's", EXTENSIONS: "v.W,x.Y"}) == {
         "spark.sql.catalog.a": "A",
@@ -97,7 +89,6 @@ def test_a_sink_that_asks_for_what_spark_takes_only_at_its_start_is_refused_with
 
 
 def test_the_last_report_of_a_run_is_in_its_file(tmp_path: Path) -> None:
-    """A reader never sees half of one."""
     path = tmp_path / "a.1"
     file = ReportFile(path)
     assert report_files.words(path) == {}
@@ -114,32 +105,25 @@ def test_a_report_that_cannot_be_written_ends_no_run(tmp_path: Path) -> None:
 
 
 class Run:
-    """A run that reports."""
-
     def __init__(self, *, broken: bool = False) -> None:
         self.executors, self.broken = -1, broken
 
     def look(self, executors: int) -> None:
-        """See `ConsumerRun`."""
         if self.broken:
             raise ValueError
         self.executors = executors
 
 
 class Target:
-    """Executors that come at once."""
-
     def __init__(self) -> None:
         self.total = self.live = 1
         self.draining: dict[str, Any] = {}
 
     def apply(self, target: int) -> None:
-        """See `ExecutorTarget`."""
         self.total = self.live = target
 
 
 def test_the_executors_follow_the_operator_and_every_consumer_reports_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that cannot say how it is keeps no other from that. The pod is ready by a driver's rule."""
     monkeypatch.setattr(group_executors, "target_of", lambda *_: Target())
     runs = {name: SimpleNamespace(run=Run(broken=name == "a")) for name in "ab"}
     driver = SimpleNamespace(spark=SimpleNamespace(conf=Conf()), wanted=None, runs=runs)

@@ -36,13 +36,11 @@ class Pod:
     broken: bool = False
 
     def read(self) -> dict[str, str]:
-        """See `pod.Annotations`."""
         if self.broken:
             raise ConnectionError
         return dict(self.notes)
 
     def write(self, annotations: Mapping[str, str | None]) -> None:
-        """See `pod.Annotations`."""
         if self.broken:
             raise ConnectionError
         self.patches.append(annotations)
@@ -54,7 +52,6 @@ class Pod:
         self.notes[f"seat.sluice.dev/{name}"] = json.dumps({"name": uid, "pod": POD, "specHash": "h", "config": CONFIG | table} | more)
 
     def said(self, name: str) -> dict[str, Any]:
-        """The report of a seat."""
         found: dict[str, Any] = json.loads(self.notes.get(f"report.sluice.dev/{name}", "{}"))
         return found
 
@@ -68,33 +65,26 @@ class Driver:
         self.gone, self.reads = False, True
 
     def send(self, message: Message) -> bool:
-        """See `DriverLink`."""
         self.sent.append(message)
         if isinstance(message, Drain):
             self.say(message.name, Over(message.name, message.generation, 0, "Drained", "3 records", quiet=True))
         return True
 
     def kill(self, _why: Ending) -> None:
-        """See `DriverLink`."""
         self.gone = True
 
     def say(self, name: str, message: Doing | Over) -> None:
-        """The driver says something about a run."""
         self.group.leases[name].hear(message)
 
     def fail(self, name: str, words: str) -> None:
-        """Its run ends, and nobody has asked for that."""
         self.say(name, Over(name, 1, 1, "ValueError", words, quiet=True))
 
     @property
     def begun(self) -> list[str]:
-        """Runs that it was told to begin, with the version of each."""
         return [f"{one.name} {one.spec_hash}" for one in self.sent if isinstance(one, Begin)]
 
 
 class Group(GroupSupervisor):
-    """Of a driver in this process."""
-
     def __init__(self, driver: Driver) -> None:
         reading, writing = pool_program.os.pipe()
         pool_program.os.close(writing)
@@ -103,14 +93,11 @@ class Group(GroupSupervisor):
 
 
 class Scene:
-    """A pod, its program, and virtual time for polls and patches."""
-
     def __init__(self, folder: Path) -> None:
         self.pod, self.driver, self.now = Pod(), Driver(), 0.0
         self.seats = PoolSeats(SeatBook(POD), Group(self.driver), self.pod, folder, clock=lambda: self.now)
 
     def at(self, seconds: float) -> Scene:
-        """Looks, that much later."""
         self.now += seconds
         self.seats.look()
         return self
@@ -124,7 +111,6 @@ class Scene:
         pytest.fail(f"{name} has no {what}: {self.pod.notes}")
 
     def begun(self, *names: str) -> None:
-        """Looks until the driver was told to begin these."""
         for _ in range(600):
             if sorted(self.driver.begun) == sorted(f"{name} h" for name in names):
                 return
@@ -150,7 +136,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 def test_a_seat_begins_drains_and_ends_while_others_run(scene: Scene) -> None:
-    """The report has when it began, what the driver says, and the end."""
     scene.pod.seat("a.1")
     scene.pod.seat("b.1")
     scene.begun("a.1", "b.1")
@@ -164,7 +149,6 @@ def test_a_seat_begins_drains_and_ends_while_others_run(scene: Scene) -> None:
 
 
 def test_a_run_that_fails_is_not_tried_again_and_the_next_attempt_begins_in_the_same_process(scene: Scene) -> None:
-    """A message that is too long for forty of them is cut."""
     scene.pod.seat("a.1")
     scene.begun("a.1")
     scene.driver.fail("a.1", "x" * 3000)
@@ -213,7 +197,6 @@ def test_an_api_server_that_does_not_answer_ends_nobody_and_hears_of_everything_
 
 
 def test_sigterm_drains_all_consumers_though_the_api_server_does_not_answer(scene: Scene) -> None:
-    """Then the driver leaves, and the exit code is 0."""
     scene.pod.seat("a.1")
     scene.pod.seat("b.1")
     scene.begun("a.1", "b.1")
@@ -235,7 +218,6 @@ def test_ends_are_written_before_the_process_ends(scene: Scene) -> None:
 
 
 def test_the_exit_message_of_a_pod_names_the_members_whose_process_was_running(scene: Scene) -> None:
-    """And no other: they are suspects."""
     for name in ("a.1", "b.1", "c.1"):
         scene.pod.seat(name)
     scene.begun("a.1", "b.1", "c.1")
@@ -250,7 +232,6 @@ def test_the_exit_message_of_a_pod_names_the_members_whose_process_was_running(s
 
 
 def test_the_wanted_executors_are_handed_to_the_driver_once(scene: Scene) -> None:
-    """For as long as they do not change."""
     for count in ("2", "2", "many", "3"):
         scene.pod.notes[TARGET] = count
         scene.at(POLL_SECONDS)
@@ -258,7 +239,6 @@ def test_the_wanted_executors_are_handed_to_the_driver_once(scene: Scene) -> Non
 
 
 def test_a_seat_whose_configuration_cannot_be_written_ends_alone(scene: Scene) -> None:
-    """The disk is full, for example. The operator makes the next attempt."""
     (scene.seats.folder / "a.1.json").mkdir()
     scene.pod.seat("a.1")
     scene.pod.seat("b.1")

@@ -15,8 +15,6 @@ from sluice_consumer.process.start_watch import START_SECONDS
 
 
 class Watched:
-    """A watch in virtual time, and what it did."""
-
     def __init__(self, interrupt: Callable[[], None] = lambda: None) -> None:
         self.now, self.did, self.late = 0.0, list[str](), False
         controls = PrepareControls(
@@ -29,7 +27,6 @@ class Watched:
         self.watch = PrepareWatch(controls, lambda: self.now)
 
     def at(self, now: float) -> list[str]:
-        """What it does then."""
         self.now, self.did = now, []
         self.watch.look()
         return self.did
@@ -86,7 +83,6 @@ def test_a_prepare_that_was_ended_does_not_go_on_to_batches(raises: bool) -> Non
 
 
 def test_what_a_prepare_raises_in_time_is_its_own() -> None:
-    """And a watch that is over does nothing any more."""
     watched = Watched()
     with pytest.raises(ValueError, match="no table"), watched.watch.watching():
         raise ValueError("no table")

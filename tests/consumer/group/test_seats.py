@@ -19,7 +19,6 @@ DONE = Ending(1, "Failed", "sink is full")
 
 
 def written(pod: str = POD, **more: Any) -> str:
-    """A seat's annotation."""
     return json.dumps({"name": "orders", "pod": pod, "specHash": "h", "tableMade": True, "config": CONFIG} | more)
 
 
@@ -35,19 +34,16 @@ def look(book: SeatBook, *names: str, term: bool = False) -> list[str]:
 
 
 def key(name: str) -> SeatKey:
-    """Of a name."""
     found = SeatKey.parse(name)
     assert found is not None
     return found
 
 
 def ended(book: SeatBook) -> dict[str, tuple[int, str]]:
-    """How seats ended."""
     return {str(one): (how.code, how.reason) for one, how in book.ended.items()}
 
 
 def test_a_seat_begins_once_and_drains_once_when_it_is_asked_to_leave() -> None:
-    """Its table, its hash and its name are in it."""
     book = SeatBook(POD)
     (begun,) = book.look(seats("a.1"))
     assert isinstance(begun, BeginSeat)
@@ -71,14 +67,12 @@ def test_a_run_that_ended_does_not_begin_again_and_neither_does_a_lower_attempt(
 
 
 def test_a_seat_that_was_asked_to_leave_before_it_began_ends_at_once_for_ever() -> None:
-    """Even if the request vanishes, and the seat is written again."""
     book = SeatBook(POD)
     assert look(book, "a.1", "-a.1") == look(book) == look(book, "a.1") == []
     assert ended(book) == {"a.1": (0, "Drained")}
 
 
 def test_the_next_attempt_waits_for_the_end_of_the_former_one() -> None:
-    """One epoch of a consumer at a time. Others do not wait."""
     book = SeatBook(POD)
     look(book, "a.1")
     assert look(book, "a.2", "b.1") == ["-a.1", "b.1"]
@@ -94,7 +88,6 @@ def test_a_seat_of_another_pod_is_neither_begun_nor_answered() -> None:
 
 
 def test_nothing_begins_once_the_pod_was_asked_to_end() -> None:
-    """All that runs drains."""
     book = SeatBook(POD)
     look(book, "a.1", "b.1")
     assert look(book, "a.1", "b.1", "c.1", term=True) == ["-a.1", "-b.1"]
@@ -116,7 +109,6 @@ def test_nothing_begins_once_the_pod_was_asked_to_end() -> None:
     ],
 )
 def test_a_seat_that_cannot_be_used_ends_with_a_message_that_names_the_field_and_stops_nobody_else(text: str, said: str) -> None:
-    """Code 65: you have to act."""
     book = SeatBook(POD)
     todo = book.look(seats("b.1") | {f"{SEAT}a.7": text})
     assert [str(one.seat.key) for one in todo if isinstance(one, BeginSeat)] == ["b.1"]
@@ -150,8 +142,6 @@ NAMES = st.sampled_from([f"{consumer}.{attempt}" for consumer in "ab" for attemp
 
 
 class Pod(RuleBasedStateMachine):
-    """A pod whose annotations anybody changes, in any order."""
-
     def __init__(self) -> None:
         super().__init__()
         self.book, self.notes, self.term = SeatBook(POD), dict[str, str](), False
@@ -159,34 +149,28 @@ class Pod(RuleBasedStateMachine):
 
     @rule(name=NAMES, text=st.sampled_from([written(), written("another"), "{", written(config={})]))
     def put(self, name: str, text: str) -> None:
-        """A seat is written, by whatever leader."""
         self.notes[f"{SEAT}{name}"] = text
 
     @rule(name=NAMES)
     def leave(self, name: str) -> None:
-        """It is asked to leave."""
         self.notes[f"{LEAVE}{name}"] = "2026"
 
     @rule(name=NAMES)
     def remove(self, name: str) -> None:
-        """All of it is removed."""
         for kind in (SEAT, LEAVE):
             self.notes.pop(f"{kind}{name}", None)
 
     @rule()
     def asked_to_end(self) -> None:
-        """SIGTERM."""
         self.term = True
 
     @precondition(lambda self: self.book.running)
     @rule(data=st.data())
     def ends(self, data: st.DataObject) -> None:
-        """A run ends, asked or not."""
         self.book.over(data.draw(st.sampled_from(sorted(self.book.running))), DONE)
 
     @rule()
     def looks(self) -> None:
-        """The process looks at its pod."""
         before = set(self.book.running)
         for one in self.book.look(self.notes, term=self.term):
             if isinstance(one, DrainSeat):
@@ -213,7 +197,6 @@ class Pod(RuleBasedStateMachine):
 
     @invariant()
     def one_run_of_a_consumer(self) -> None:
-        """At a time."""
         consumers = [key.consumer for key in self.book.running]
         assert len(consumers) == len(set(consumers))
         assert not self.book.running.keys() & self.book.ended.keys()

@@ -16,7 +16,6 @@ from sluice_consumer.spark.conf import EXTENSIONS
 
 
 def member(name: str, /, **more: Any) -> Member:
-    """A consumer of a group."""
     config = Config(StreamConfig("s", "r"), CheckpointsConfig(f"table-{name}"), PipelineConfig("m:f"), name=name)
     return shared_spark.member(Path(f"{name}.json"), replace(config, **more))
 
@@ -31,7 +30,6 @@ def member(name: str, /, **more: Any) -> Member:
     ],
 )
 def test_consumers_that_cannot_share_a_process_are_refused_by_file_and_field(more: dict[str, Any], message: str) -> None:
-    """Before Spark starts."""
     with pytest.raises(Refused, match=message):
         shared_spark.check([member("a", spark_conf={"spark.x": "1"}, metrics=MetricsConfig(1)), member("b", **more)])
 

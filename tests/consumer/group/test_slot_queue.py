@@ -32,7 +32,6 @@ def waits(name: Callable[[int, int], str | None], hanging: int = -1) -> list[int
 
 
 def queued(seconds: float, hanging: int = -1) -> list[int]:
-    """Those of a queue whose turns last so long."""
     now = [0.0]
     queue = SlotQueue(clock=lambda: now[0])
 
@@ -45,23 +44,19 @@ def queued(seconds: float, hanging: int = -1) -> list[int]:
 
 
 def test_where_slots_are_few_no_consumer_waits_longer_than_another() -> None:
-    """Though numbers begin again, and though one hangs."""
     assert max(queued(1.0)) <= 2 * MEMBERS / SLOTS + 1
     assert max(queued(1.0, hanging=7)) <= 2 * MEMBERS / SLOTS + 1
 
 
 def test_what_hangs_holds_the_others_up_for_a_while_only() -> None:
-    """It has a number of the round before when the next one begins."""
     assert max(queued(0.1, hanging=7)) <= LONGEST_SECONDS / 0.1
 
 
 def test_by_their_own_names_most_would_never_come() -> None:
-    """What this is for."""
     assert waits(lambda number, _: f"consumer-{number:02d}").count(TURNS) >= MEMBERS - 2 * SLOTS
 
 
 def test_what_begins_later_comes_later_and_an_empty_queue_begins_again() -> None:
-    """One that has left, or begins something new, leaves its number."""
     queue = SlotQueue(clock=lambda: 0.0)
     assert [queue.joined(name) for name in "abc"] == [0, 1, 2]
     assert queue.joined("a") == 3
@@ -97,7 +92,6 @@ def full() -> SlotQueue:
 
 
 def joining(queue: SlotQueue, who: str, stopped: threading.Event) -> tuple[threading.Thread, list[str]]:
-    """Somebody who joins in a thread, and what it gets."""
     got = list[str]()
     thread = threading.Thread(target=lambda: got.append(queue.join(who, stopped)), daemon=True)
     thread.start()
@@ -105,7 +99,6 @@ def joining(queue: SlotQueue, who: str, stopped: threading.Event) -> tuple[threa
 
 
 def test_where_numbers_begin_again_one_waits_until_the_last_of_the_round_before_is_over() -> None:
-    """It would pass it."""
     queue = full()
     waiting, got = joining(queue, "new", threading.Event())
     waiting.join(0.3)
@@ -116,7 +109,6 @@ def test_where_numbers_begin_again_one_waits_until_the_last_of_the_round_before_
 
 
 def test_who_is_to_end_does_not_wait_and_passes_nobody() -> None:
-    """A drain would wait with it. Whoever comes after it waits as before."""
     queue, stop = full(), threading.Event()
     waiting, got = joining(queue, "new", stop)
     waiting.join(0.3)
@@ -128,7 +120,6 @@ def test_who_is_to_end_does_not_wait_and_passes_nobody() -> None:
 
 
 def test_names_sort_as_numbers_do() -> None:
-    """Those of a drain where numbers end, too: 1000 comes behind 999."""
     numbers = [0, 9, 10, 99, 100, ROUND - 1, ROUND, MOST + MEMBERS]
     assert sorted(map(name_of, numbers)) == [name_of(number) for number in numbers]
 
@@ -144,7 +135,6 @@ def test_numbers_do_not_grow_while_one_batch_takes_its_time() -> None:
 
 @pytest.mark.parametrize("begun", [0, 1, ROUND // 2, ROUND - 2, ROUND - 1])
 def test_a_batch_that_takes_long_is_passed_by_none_that_begins_later(begun: int) -> None:
-    """It works for minutes, wherever in a round it has begun, and wants a slot for each of its jobs. Numbers begin again several times."""
     now = [0.0]
     queue = SlotQueue(clock=lambda: now[0])
     for turn in range(begun):

@@ -10,7 +10,6 @@ from sluice_consumer.group.start_turns import AT_ONCE, LONGEST_SECONDS, StartTur
 
 
 def taken(turns: StartTurns, who: object, stopped: threading.Event) -> threading.Event:
-    """Takes a turn in a thread; set once it has it."""
     has = threading.Event()
 
     def run() -> None:
@@ -22,7 +21,6 @@ def taken(turns: StartTurns, who: object, stopped: threading.Event) -> threading
 
 
 def test_a_few_begin_at_a_time_and_the_next_one_when_one_of_them_is_through() -> None:
-    """An end that is said twice is one end."""
     turns, never = StartTurns(clock=lambda: 0.0), threading.Event()
     assert all(taken(turns, number, never).wait(PATIENCE) for number in range(AT_ONCE))
     later = [taken(turns, AT_ONCE, never)]
@@ -37,7 +35,6 @@ def test_a_few_begin_at_a_time_and_the_next_one_when_one_of_them_is_through() ->
 
 
 def test_a_start_that_hangs_keeps_the_others_for_a_while_only() -> None:
-    """Nobody says that it is through."""
     now, never = [0.0], threading.Event()
     turns = StartTurns(clock=lambda: now[0])
     assert all(taken(turns, number, never).wait(PATIENCE) for number in range(AT_ONCE))

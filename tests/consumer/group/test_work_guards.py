@@ -66,7 +66,6 @@ Step = Callable[[EpochWork, float], Act]
 
 
 def properly(work: EpochWork, now: float) -> Act:
-    """The rule."""
     return work.act(now)
 
 
@@ -91,7 +90,6 @@ class Group:
     below: dict[str, EpochWork] = field(default_factory=lambda: {name: EpochWork(1, lease, 0.0) for name, lease in LEASES.items()})
 
     def run(self) -> Group:
-        """All of it."""
         for tick in range(TICKS):
             self.now = tick * TICK
             paused = [begin <= self.now < end for begin, end in (self.schedule.supervisor, self.schedule.driver)]
@@ -181,32 +179,27 @@ def test_no_work_outlives_its_lease_whatever_is_paused_or_silent_or_does_not_end
 
 
 def test_a_lost_lease_ends_the_work_of_one_consumer_and_no_other() -> None:
-    """Its table is silent for good; its work ends when it is asked."""
     group = Group(Schedule(silent={"b": (20.0, 1000.0)})).run()
     assert (group.dead, group.over, set(group.asked)) == (False, {"b"}, {"b"})
 
 
 def test_a_refused_heartbeat_ends_the_work_at_once() -> None:
-    """Another epoch has the lease."""
     group = Group(Schedule(refused={"b": 20.0})).run()
     assert (group.dead, group.over) == (False, {"b"})
     assert group.asked["b"] - 20.0 < LEASES["b"] / BEATS + 2 * TICK
 
 
 def test_an_outage_shorter_than_two_heartbeats_ends_nothing() -> None:
-    """A heartbeat may fail."""
     longest = LEASES["b"] * (ENDING - 1 / BEATS) - 2 * TICK
     group = Group(Schedule(silent={"b": (20.0, 20.0 + longest)})).run()
     assert (group.dead, group.asked) == (False, {})
 
 
 def test_work_that_does_not_end_ends_the_driver() -> None:
-    """With all consumers: their leases run out."""
     assert Group(Schedule(silent={"b": (20.0, 1000.0)}, ends={"b": 1000.0})).run().dead
 
 
 def test_a_machine_that_stood_still_ends_whatever_was_lost_meanwhile() -> None:
-    """Both processes look at the clock before anything else."""
     group = Group(Schedule(supervisor=(20.0, 50.0), driver=(20.0, 50.0))).run()
     assert group.works_too_long == []
     assert group.dead
@@ -236,12 +229,10 @@ def _all_at_once(work: EpochWork, now: float) -> Act:
     ],
 )
 def test_a_rule_without_the_end_of_the_driver_lets_work_outlive_its_lease(mutant: Step, where: tuple[str, ...]) -> None:
-    """In at least one schedule."""
     assert any(Group(schedules(number), **dict.fromkeys(where, mutant)).run().works_too_long for number in RANDOM)  # type: ignore[arg-type]  # both are steps
 
 
 def test_a_heartbeat_that_counts_for_all_consumers_lets_work_outlive_its_lease() -> None:
-    """The heartbeats of the others reach the driver while one is lost."""
     groups = (Group(schedules(number), supervises=_never_the_driver, receives=lambda _of, _to: True).run() for number in RANDOM)
     assert any(group.works_too_long for group in groups)
 

@@ -19,19 +19,16 @@ from sluice_consumer.shards.request_counts import RequestCounter
 
 @pytest.fixture
 def server() -> Server:
-    """Kinesis."""
     return Server()
 
 
 @pytest.fixture
 def slept() -> list[float]:
-    """Pauses that were made."""
     return []
 
 
 @pytest.fixture
 def requests() -> RequestCounter:
-    """What was called."""
     return RequestCounter()
 
 

@@ -33,7 +33,6 @@ assert "pandas" not in sys.modules
 
 @pytest.mark.parametrize("values", [[], [b""], [b"a", b"", b"\xff\x00" * 300]])
 def test_payloads_are_as_they_came(values: list[bytes]) -> None:
-    """Empty ones too; their lengths, of a part of them as well."""
     found = arrow_arrays.payloads(values)
     assert found.equals(pa.array(values, pa.binary()))
     assert list(arrow_arrays.lengths(found)) == [len(value) for value in values]
@@ -42,14 +41,12 @@ def test_payloads_are_as_they_came(values: list[bytes]) -> None:
 
 @pytest.mark.parametrize("values", [[], ["", "é", "€" * 20, "k"]])
 def test_texts_are_utf_8(values: list[str]) -> None:
-    """A character may be several bytes."""
     assert arrow_arrays.texts(values).equals(pa.array(values, pa.string()))
 
 
 @pytest.mark.parametrize("values", [[], [b""], [b"k", b"", b"key"], ["é".encode(), b"k", "€".encode() * 20]])
 @pytest.mark.parametrize("start", [0, 1])
 def test_strings_are_of_the_same_bytes(values: list[bytes], start: int) -> None:
-    """ASCII or not, all of them or the last ones."""
     found = arrow_arrays.strings(arrow_arrays.payloads(values)[start:])
     found.validate(full=True)
     assert found.equals(pa.array([value.decode() for value in values[start:]], pa.string()))
@@ -57,14 +54,12 @@ def test_strings_are_of_the_same_bytes(values: list[bytes], start: int) -> None:
 
 @pytest.mark.parametrize("values", [[b"\xff"], [b"k" * 99, b"\xc3", b"\xa9"]])
 def test_strings_are_utf_8_each_for_itself(values: list[bytes]) -> None:
-    """Two halves of a character in two strings are none."""
     with pytest.raises(ValueError, match="UTF8"):
         arrow_arrays.strings(arrow_arrays.payloads(values))
 
 
 @pytest.mark.parametrize("rows", [arrow_arrays.FEW - 1, arrow_arrays.FEW, arrow_arrays.MANY, arrow_arrays.MANY + 1])
 def test_a_long_constant_is_a_part_of_one_that_is_kept(rows: int) -> None:
-    """Other lengths are made; no more of it travels than its rows."""
     found = arrow_arrays.constant("größe", rows)
     found.validate(full=True)
     assert found.equals(pa.array(["größe"] * rows, pa.string()))
@@ -76,24 +71,20 @@ def test_a_long_constant_is_a_part_of_one_that_is_kept(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_a_constant_stands_in_every_row(rows: int) -> None:
-    """Also in none."""
     assert arrow_arrays.constant("größe", rows).equals(pa.array(["größe"] * rows, pa.string()))
 
 
 def test_runs_follow_each_other() -> None:
-    """Also empty ones."""
     assert arrow_arrays.runs([("é", 2), ("", 1), ("b", 0), ("c", 1)]).equals(pa.array(["é", "é", "", "c"], pa.string()))
 
 
 def test_numbers_may_stand_apart_in_memory() -> None:
-    """They are copied together."""
     assert arrow_arrays.numbers([1, -(2**62)]).equals(pa.array([1, -(2**62)], pa.int64()))
     table = arrow_arrays.np.arange(10, dtype="int64").reshape(5, 2)
     assert arrow_arrays.numbers(table[:, 1]).to_pylist() == [1, 3, 5, 7, 9]
 
 
 def test_records_become_rows_without_pandas() -> None:
-    """In a process of its own: lists and packed records, whole and in part, aggregated and not."""
     subprocess.run([sys.executable, "-c", READS], cwd=Path(__file__).parents[1], check=True, timeout=120)
 
 

@@ -44,7 +44,6 @@ def records(count: int, size: int = 300) -> Records:
 
 
 def listed(found: RecordColumns) -> Records:
-    """In lists."""
     return Records(found.sequence, found.partition_key, found.data, found.arrival_millis)
 
 
@@ -70,7 +69,6 @@ def test_records_of_64_kib_and_more_are_read() -> None:
 @given(st.lists(st.tuples(st.text(max_size=30), st.binary(max_size=80), st.integers(10**12, 10**13)), min_size=64, max_size=200))
 @SESSION
 def test_any_records_are_read(rows: list[tuple[str, bytes, int]]) -> None:
-    """Whatever their keys, payloads and times."""
     made = Records([str(i) for i in range(1000, 1000 + len(rows))], [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
     assert listed(cbor.decode(Style().reply(made))["Records"]) == made
 
@@ -89,7 +87,6 @@ class TestDeceit:
 
     @pytest.mark.parametrize("style", [Style(), Style(indefinite=True)], ids=["definite", "indefinite"])
     def test_payloads_that_look_like_records(self, style: Style) -> None:
-        """Cursors that start inside of them are found out, and the library reads the reply."""
         made = records(400)
         bait = style.record(*next(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True)))
         for rest in (made.data, [b""] * 400):
@@ -106,7 +103,6 @@ class TestDeceit:
 
     @pytest.mark.parametrize("name", ["PartitionKey", "Data"])
     def test_one_value_of_the_wrong_type(self, name: str) -> None:
-        """Text for bytes, or bytes for text, of whose lengths nothing tells."""
         made, other = records(100), {"PartitionKey": head(BYTES, 1) + b"k", "Data": text("payload")}
         rows = list(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True))
         odd = Style(extra={name: other[name]})
@@ -117,7 +113,6 @@ class TestDeceit:
             cbor.decode(head(5, 1) + text("Records") + head(4, 100) + inside)
 
     def test_an_iterator_that_looks_like_the_records(self) -> None:
-        """The place where they are named is found by parsing what stands before it."""
         body = Style().reply(records(100), iterator="gRecords" * 3)
         reply = cbor.decode(body)
         assert (reply["NextShardIterator"], listed(reply["Records"])) == ("gRecords" * 3, records(100))
@@ -135,7 +130,6 @@ class TestDeceit:
         ids=["order", "time", "one key more", "indefinite", "text in chunks"],
     )
     def test_one_record_that_is_written_otherwise(self, odd: Style, at: int) -> None:
-        """Nothing is misread: the whole reply goes through the library."""
         made = records(100)
         rows = list(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True))
         inside = b"".join((odd if i == at else Style()).record(*row) for i, row in enumerate(rows))
@@ -143,14 +137,12 @@ class TestDeceit:
         assert listed(cbor.decode(body)["Records"]) == made
 
     def test_sequence_numbers_of_different_lengths(self) -> None:
-        """They are expected to be of one length, and read where they are not."""
         made = replace(records(100), sequence=[str(10**50 + i) if i % 9 else str(10**55 + i) for i in range(100)])
         assert listed(cbor.decode(Style().reply(made))["Records"]) == made
 
     @given(at=st.integers(0, 10**6), by=st.integers(1, 255))
     @SESSION
     def test_one_wrong_byte_never_gives_something_the_library_would_not(self, at: int, by: int) -> None:
-        """What is read in steps is what the library reads, or neither reads it."""
         body = bytearray(Style().reply(records(80, 40)))
         body[at % len(body)] ^= by
         try:
@@ -189,12 +181,10 @@ TIMES = {1_700_000_000_123: 1_700_000_000_123, 1_700_000_000: 1_700_000_000_000,
 
 @pytest.mark.parametrize(("sent", "read"), TIMES.items())
 def test_the_size_of_a_time_tells_its_unit(sent: float, read: int) -> None:
-    """Seconds or milliseconds."""
     assert cbor.millis(sent) == read
 
 
 def test_packed_records_are_records() -> None:
-    """The two kinds of columns say the same of themselves."""
     made = records(100)
     packed = cbor.decode(Style().reply(made))["Records"]
     assert listed(packed.part(10, 20)) == made.part(10, 20)
@@ -207,7 +197,6 @@ def test_packed_records_are_records() -> None:
 @given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=30)), max_size=9))
 @SESSION
 def test_what_is_cut_out_of_a_reply_is_what_stood_there(pairs: list[tuple[bytes, bytes]]) -> None:
-    """Between and before values are bytes that are none of theirs, or nothing; values may be empty, and there may be none at all."""
     ends = [sum(len(gap) + len(value) for gap, value in pairs[: i + 1]) for i in range(len(pairs))]
     starts = [end - len(value) for end, (_, value) in zip(ends, pairs, strict=True)]
     found = cut(b"".join(gap + value for gap, value in pairs), np.array(starts, np.int64), np.array(ends, np.int64))

@@ -40,7 +40,6 @@ def test_a_segment_says_which_bytes_are_the_same_in_every_record() -> None:
     ids=["seconds", "indefinite", "encrypted"],
 )
 def test_known_styles_have_a_layout(style: Style, time: str, segments: int) -> None:
-    """Whichever way a service writes them."""
     found = layout(style.record(SEQUENCE, "key", b"payload", MILLIS), 0)
     assert found
     assert (found.time, len(found.segments)) == (time, segments)
@@ -56,13 +55,11 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("style", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_is_not_known_has_no_layout(style: Style) -> None:
-    """The library reads it then."""
     assert layout(style.record(SEQUENCE, "key", b"payload", MILLIS), 0) is None
 
 
 @given(content=st.binary(max_size=70_000), before=st.binary(max_size=9))
 def test_a_string_is_found_whatever_its_length(content: bytes, before: bytes) -> None:
-    """Heads of one to five bytes."""
     body = before + head(BYTES, len(content)) + content
     start, end = string(body, len(before), BYTES)
     assert body[start:end] == content
@@ -70,6 +67,5 @@ def test_a_string_is_found_whatever_its_length(content: bytes, before: bytes) ->
 
 
 def test_a_body_that_ends_inside_a_record_is_an_error() -> None:
-    """The caller reads it another way."""
     with pytest.raises(IndexError):
         layout(Style().record(SEQUENCE, "key", b"payload", MILLIS)[:40], 0)

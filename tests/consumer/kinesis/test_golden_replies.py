@@ -29,7 +29,6 @@ def payload(record: dict[str, Any]) -> bytes:
 
 
 def replayed(recorded: dict[str, Any], behaviour: FakeBehaviour) -> Stream:
-    """A stream of a dump, as it stood."""
     stream = Stream()
     stream.client.behaviour = behaviour
     stream.memory.shards = {listed["ShardId"]: MemoryShard(shard_from_reply(listed)) for listed in recorded["shards"]}
@@ -42,7 +41,6 @@ def replayed(recorded: dict[str, Any], behaviour: FakeBehaviour) -> Stream:
 
 
 def recorded_rows(recorded: dict[str, Any], shard_id: str) -> list[Row]:
-    """All user records of a shard: sequence number, sub, payload."""
     return [
         (record["seq"], user.get("sub") or 0, user["sha256"])
         for record in recorded["records"].get(shard_id, [])
@@ -68,7 +66,6 @@ def read(stream: Stream, shard_id: str, limits: Limits) -> tuple[list[Row], bool
 @pytest.mark.parametrize("limits", [PLENTY, Limits(7, 10_000)], ids=["at once", "in small ranges"])
 @pytest.mark.parametrize("dump", DUMPS, ids=[dump.stem for dump in DUMPS])
 def test_every_user_record_comes_once_and_in_order(dump: Path, limits: Limits) -> None:
-    """Of every shard, plain or aggregated; and exactly the closed ones end."""
     for recorded in json.loads(dump.read_text())["streams"].values():
         stream = replayed(recorded, FakeBehaviour(child_shards=False, end_with_records=True, page_records=9))
         for shard_id, shard in stream.memory.shards.items():

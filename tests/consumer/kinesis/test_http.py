@@ -34,7 +34,6 @@ POSITIONS = {
 
 @pytest.mark.parametrize(("position", "sent"), POSITIONS.items(), ids=map(str, POSITIONS))
 def test_a_position_is_an_iterator(kinesis: HttpKinesis, server: Server, position: Position, sent: dict[str, Any]) -> None:
-    """Inside an aggregate, at its record; done with one, after it."""
     server.says({"ShardIterator": "token"})
     assert kinesis.get_iterator("shard", position) == "token"
     method, url, body, headers = server.asked[0]
@@ -45,20 +44,17 @@ def test_a_position_is_an_iterator(kinesis: HttpKinesis, server: Server, positio
 
 
 def test_nothing_is_read_from_the_end(kinesis: HttpKinesis) -> None:
-    """Whoever asks is wrong."""
     with pytest.raises(ProtocolViolation):
         kinesis.get_iterator("shard", END)
 
 
 def test_calls_are_signed(kinesis: HttpKinesis, server: Server) -> None:
-    """For this region and service."""
     server.says({"ShardIterator": "token"})
     kinesis.get_iterator("shard", TRIM_HORIZON)
     assert "/eu-west-1/kinesis/aws4_request" in server.asked[0][3]["Authorization"]
 
 
 def test_a_reply_becomes_columns(kinesis: HttpKinesis, server: Server) -> None:
-    """Payloads decoded, times in milliseconds."""
     server.says({"Records": [RECORD], "NextShardIterator": "next", "MillisBehindLatest": 12})
     page = get_records(kinesis)
     assert (page.records.sequence, page.records.partition_key, page.records.data) == (["7"], ["k"], [b"\x00x"])
@@ -113,7 +109,6 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
 def test_what_does_not_pass_is_said_at_once(
     kinesis: HttpKinesis, server: Server, slept: list[float], answer: Answer, raised: type[Exception], text: str
 ) -> None:
-    """By what the caller does next, and without a pause."""
     server.says(answer)
     with pytest.raises(raised, match=text or None):
         get_records(kinesis)
@@ -142,14 +137,12 @@ CAUSES = {
 
 @pytest.mark.parametrize(("name", "cause"), CAUSES.items(), ids=CAUSES.keys())
 def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, requests: RequestCounter, name: str, cause: str) -> None:
-    """By the service's own word for it, if there is one."""
     server.says(PASSING[name], PASSING[name], {"Records": []})
     get_records(kinesis)
     assert requests.counts() == {"kinesis/GetRecords": 3, f"kinesis/GetRecords/{cause}": 2}
 
 
 def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, requests: RequestCounter) -> None:
-    """Whoever asked asks again, with a new one."""
     server.says(error("ExpiredIteratorException"))
     with pytest.raises(IteratorExpired):
         get_records(kinesis)
@@ -157,7 +150,6 @@ def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Serve
 
 
 def test_waiting_has_an_end(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:
-    """The call and the last reason are named."""
     server.says(error("ProvisionedThroughputExceededException", "Rate exceeded"))
     with pytest.raises(ServiceUnavailable, match=r"GetRecords of shard in stream orders.*Rate exceeded"):
         get_records(kinesis)
@@ -165,7 +157,6 @@ def test_waiting_has_an_end(kinesis: HttpKinesis, server: Server, slept: list[fl
 
 
 def test_calls_are_paced(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:
-    """By the number of calls, and by what was read."""
     server.says({"Records": []})
     for _ in range(10):
         get_records(kinesis)
@@ -177,7 +168,6 @@ def test_calls_are_paced(kinesis: HttpKinesis, server: Server, slept: list[float
 
 
 def test_no_credentials_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a failure deep in a signature."""
     monkeypatch.setattr("botocore.session.Session.get_credentials", lambda _session: None)
     with pytest.raises(Refused, match="no AWS credentials"):
         Signer(KINESIS, Session(), "eu-west-1", "https://kinesis.example").headers("GetRecords", "", b"")
@@ -201,7 +191,6 @@ def test_credentials_that_come_late_are_waited_for(request: pytest.FixtureReques
 
 
 def test_credentials_that_never_come_end_at_the_deadline_and_say_why(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with the error of a library."""
     monkeypatch.setattr("sluice_checkpoints.aws.credentials.PATIENCE", 60.0)
 
     def find(_session: Session) -> None:
@@ -213,7 +202,6 @@ def test_credentials_that_never_come_end_at_the_deadline_and_say_why(request: py
 
 
 def test_without_an_endpoint_the_regions_own_is_found(kinesis: HttpKinesis) -> None:
-    """By botocore, which knows partitions and environment."""
     assert isinstance(kinesis, HttpKinesis)
     assert Signer(KINESIS, Session(), "cn-north-1", None).url == "https://kinesis.cn-north-1.amazonaws.com.cn/"
 

@@ -22,7 +22,6 @@ class TestCbor:
     HELD = Records(["7", "8"], ["k", "l"], [b"\x00x", b""], [1_700_000_000_001, 1_700_000_000_002])
 
     def test_records_come_in_cbor(self, fluent: HttpKinesis, server: Server) -> None:
-        """The request is the same, in another format, and signed."""
         server.says((200, Style().reply(self.HELD)))
         page = get_records(fluent)
         assert (page.records, page.next_iterator, page.behind_millis, page.server_millis) == (self.HELD, "next", 12, DATE_MILLIS)
@@ -54,7 +53,6 @@ class TestCbor:
     def test_a_service_without_it_is_asked_in_json_at_once_and_from_then_on(
         self, fluent: HttpKinesis, server: Server, slept: list[float], answer: Answer
     ) -> None:
-        """Without a pause, and without asking again."""
         server.says(answer, {"Records": [RECORD]})
         assert get_records(fluent).records.data == [b"\x00x"]
         get_records(fluent)
@@ -62,7 +60,6 @@ class TestCbor:
 
     @pytest.mark.parametrize("name", ["throughput", "internal", "a gateway", "a mesh with a rate limit", "a proxy that waited", "no connection"])
     def test_what_passes_is_no_reason_to_change(self, fluent: HttpKinesis, server: Server, name: str) -> None:
-        """Throttling and lost connections say nothing about the format."""
         server.says(PASSING[name], (200, Style().reply(self.HELD)))
         assert len(get_records(fluent).records) == 2
         assert spoken(server) == ["cbor-1.1"] * 2
@@ -75,7 +72,6 @@ class TestCbor:
         assert (spoken(server), slept) == (["cbor-1.1", "json-1.1"], [])
 
     def test_a_service_that_has_spoken_it_may_fail(self, fluent: HttpKinesis, server: Server) -> None:
-        """Its failure passes: it is asked again as before. So is a gateway's."""
         fluent._wire._may_lack_cbor = True
         answer = (200, Style().reply(self.HELD))
         server.says((503, b"<html>"), answer, (500, b"<html>"), answer)
@@ -83,13 +79,11 @@ class TestCbor:
         assert spoken(server) == ["cbor-1.1"] * 4
 
     def test_errors_are_understood_in_cbor(self, fluent: HttpKinesis, server: Server) -> None:
-        """A service may answer as it was asked."""
         server.says((400, cbor2.dumps({"__type": "ExpiredIteratorException", "message": "old"})))
         with pytest.raises(IteratorExpired, match="old"):
             get_records(fluent)
 
     def test_only_what_was_read_is_paced(self, fluent: HttpKinesis, server: Server, slept: list[float]) -> None:
-        """Payloads count, not their wrapping."""
         server.says((200, Style().reply(Records(["7"], ["k"], [bytes(4 * 1024 * 1024)], [1]))))
         get_records(fluent)
         get_records(fluent)
@@ -98,12 +92,10 @@ class TestCbor:
 
 @pytest.mark.parametrize(("value", "kind"), [("", "cbor-1.1"), ("cbor", "cbor-1.1"), ("JSON", "json-1.1")])
 def test_the_environment_names_the_format(value: str, kind: str) -> None:
-    """For emulators; nothing is CBOR."""
     assert chosen({ENCODING: value}).content_type.endswith(kind)
     assert chosen({}) is CBOR
 
 
 def test_a_format_that_nobody_knows_is_refused() -> None:
-    """By the name of the variable."""
     with pytest.raises(Refused, match=f"^{ENCODING}: 'xml' is neither cbor nor json$"):
         chosen({ENCODING: "xml"})

@@ -13,29 +13,23 @@ MIB = 1024 * 1024
 
 @dataclass
 class Time:
-    """Seconds that pass only in sleep."""
-
     now: float = 0.0
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
         self.now += seconds
 
 
 @pytest.fixture
 def time() -> Time:
-    """Virtual time."""
     return Time()
 
 
 @pytest.fixture
 def pacer(time: Time) -> Pacer:
-    """A pacer in virtual time."""
     return Pacer(lambda: time.now, time.sleep)
 
 
 def test_five_calls_a_second(pacer: Pacer, time: Time) -> None:
-    """After five at once."""
     for _ in range(5):
         pacer.before("GetRecords", "a")
     assert time.now == 0
@@ -64,7 +58,6 @@ def test_two_mebibytes_a_second(pacer: Pacer, time: Time) -> None:
 
 
 def test_pauses_are_saved_up_for_a_second_only(pacer: Pacer, time: Time) -> None:
-    """An idle hour does not allow a burst."""
     pacer.before("GetRecords", "a")
     time.now = 3600
     for _ in range(10):

@@ -15,8 +15,6 @@ CALLERS = 8
 
 
 class Service:
-    """Tells how often it was asked; an answer comes when the test says so."""
-
     def __init__(self) -> None:
         self.asked, self.error = 0, None
         self.came, self.go = threading.Semaphore(0), threading.Semaphore(0)
@@ -34,7 +32,6 @@ class Service:
         return StreamIdentity("orders", "arn", number, 0, "ACTIVE")
 
     def list_shards(self) -> ShardList:
-        """None."""
         return ShardList((), 0)
 
 
@@ -45,18 +42,15 @@ class Time:
         self.now, self.began, self.over = 0.0, threading.Semaphore(0), threading.Semaphore(0)
 
     def clock(self) -> float:
-        """Seconds."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """A pause."""
         self.began.release()
         assert self.over.acquire(timeout=30)
         self.now += seconds
 
 
 def waiting(shared: SharedCatalog, threads: ThreadPoolExecutor, count: int) -> list[Future[StreamIdentity]]:
-    """Callers that have all come to wait for the same answer."""
     arrived = threading.Semaphore(0)
     lock = shared._lock
 
@@ -96,7 +90,6 @@ def test_who_comes_while_it_is_asked_gets_the_next_answer_and_all_of_them_the_sa
 
 
 def test_one_a_second_is_asked_for_at_most() -> None:
-    """However many come one after the other; the first does not wait."""
     service = Service()
     now = [0.0]
     shared = SharedCatalog(service, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
@@ -111,7 +104,6 @@ def test_one_a_second_is_asked_for_at_most() -> None:
 
 
 def test_a_failure_is_everybodys_and_the_next_caller_asks_again() -> None:
-    """Nobody waits for an answer that will not come."""
     service = Service()
     service.error = ServiceUnavailable("DescribeStreamSummary")
     shared = SharedCatalog(service, lambda: 0.0, lambda _: None)

@@ -53,7 +53,6 @@ def test_a_standard_queue_gets_neither_group_nor_id() -> None:
 
 
 def test_the_body_is_the_letter_in_characters_that_sqs_takes() -> None:
-    """Whatever the record's key and the exception hold."""
     body = request(FIFO, LETTER)["MessageBody"]
     assert body.isascii()
     assert body.isprintable()

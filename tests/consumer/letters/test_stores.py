@@ -21,44 +21,35 @@ ANY = st.text(st.characters(codec=None, exclude_categories=()))  # lone surrogat
 
 
 def letter(error: str) -> DeadLetter:
-    """One that says so."""
     return DeadLetter("c", "s", "shard", "1", 0, 0, "k", b"\xff", 1, 3, error)
 
 
 @given(ANY)
 def test_a_letter_is_written_and_read_whatever_its_exception_says(error: str) -> None:
-    """As a file and as a message."""
     for written in (letter(error).to_json().encode(), document(letter(error)).encode("ascii")):
         read = DeadLetter.from_json(written.decode(), "name")
         assert read.error == writable(error)
 
 
 def test_a_letter_has_a_bound() -> None:
-    """Beginning and end of its exception stay."""
     found = json.loads(letter("a" * 9_000_000 + "end").to_json())["error"]
     assert (found[:1], found[-3:], len(found)) == ("a", "end", LONGEST + 3)
 
 
 class Store:
-    """One that fails."""
-
     def __init__(self, error: Exception) -> None:
         self._error = error
 
     def hold(self, _name: PendingName, _letters: Letters) -> str | None:
-        """See `LetterStore`."""
         raise self._error
 
     def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return {}
 
     def publish(self, _entry: str) -> bool:
-        """See `LetterStore`."""
         raise self._error
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         return frozenset(entries)
 
 
@@ -66,7 +57,6 @@ NAME = PendingName(1, 1, 1, REJECTED)
 
 
 def test_what_a_store_raises_unforeseen_has_a_name_and_is_no_failure_of_process() -> None:
-    """Also where `process` has called it, by `info.reject`."""
     with pytest.raises(
         LetterNotWritten, match=r"onError\.deadLetter: the dead letter of record 1/0 of shard was not stored \(KeyError: 'x'\)"
     ) as found:
@@ -77,6 +67,5 @@ def test_what_a_store_raises_unforeseen_has_a_name_and_is_no_failure_of_process(
 
 
 def test_what_a_store_names_stays() -> None:
-    """It says what to do."""
     with pytest.raises(ServiceUnavailable):
         NamedFailures(Store(ServiceUnavailable("later"))).hold(NAME, (letter("bad"),))

@@ -24,42 +24,34 @@ NAME = PendingName(7, 1, 1, REJECTED)
 
 @dataclass
 class Queue:
-    """What was sent, in order; it refuses records of more than `most` bytes."""
-
     sent: list[DeadLetter] = field(default_factory=list)
     most: int = 1_000_000
 
     def write(self, letter: DeadLetter) -> None:
-        """Sends."""
         self.sent.append(letter)
 
     def check(self, letter: DeadLetter) -> None:
-        """Refuses."""
         if len(letter.data) > self.most:
             raise Refused("too large")
 
 
 @pytest.fixture
 def queue() -> Queue:
-    """An empty one."""
     return Queue()
 
 
 @pytest.fixture
 def store() -> CheckpointStore:
-    """A consumer whose lease is generation 1's."""
     table = MemoryTable()
     table.write(Put(ConsumerRow("c", "arn", 0, generation=1, token="t").to_item(), ()))
     return CheckpointStore(table)
 
 
 def letters(queue: Queue, store: CheckpointStore) -> TableLetters:
-    """Those of a driver that begins."""
     return TableLetters(queue, store, Epoch(1, "t"))
 
 
 def test_nothing_is_sent_before_it_is_published(queue: Queue, store: CheckpointStore) -> None:
-    """By this driver, or by the next."""
     entry = letters(queue, store).hold(NAME, (LETTER, OTHER))
     assert (entry, queue.sent) == (f"letters/{NAME}", [])
     following = letters(queue, store)
@@ -69,7 +61,6 @@ def test_nothing_is_sent_before_it_is_published(queue: Queue, store: CheckpointS
 
 
 def test_what_is_dropped_is_gone_for_the_next_driver_too(queue: Queue, store: CheckpointStore) -> None:
-    """The rest stays."""
     first = letters(queue, store)
     entry, kept = first.hold(NAME, (LETTER,)), first.hold(replace(NAME, part=2, kind=EXCLUDED), (OTHER,))
     assert first.drop([str(entry)]) == {entry}
@@ -95,7 +86,6 @@ def test_a_letter_that_the_queue_would_refuse_is_refused_before_its_record_is_le
 
 @pytest.mark.parametrize("entry", ["s3a://lake/letters/c/pending/000000000007-1-1-rejected.pending", "letters/none"])
 def test_an_entry_of_another_place_is_left_to_it(queue: Queue, store: CheckpointStore, entry: str) -> None:
-    """A folder's, say: `onError.deadLetter` was changed."""
     assert not letters(queue, store).publish(entry)
 
 
@@ -127,7 +117,6 @@ def test_a_folder_is_not_left_while_rejected_records_of_the_open_batch_wait_in_i
 
 
 def test_a_driver_that_lost_its_lease_names_no_folder(store: CheckpointStore) -> None:
-    """Its heir may have another one."""
     with pytest.raises(Fenced, match="generation 1 does not own"):
         place(store, Epoch(1, "another"), "file:///letters", 7)
     assert folder_of(store, 7) is None

@@ -40,8 +40,6 @@ ROWS = (
 
 
 class Bench:
-    """The metrics of an epoch of generation 3, in virtual time, and whatever a driver tells them."""
-
     def __init__(self, *rows: ShardRow) -> None:
         self.now = 0.0
         self.metrics = DriverMetrics(lambda: self.now)
@@ -52,7 +50,6 @@ class Bench:
             self.metrics.registry.register(collector)
 
     def batch(self, committed: Committed, **seconds: float) -> None:
-        """A batch that spent so long in its phases."""
         for phase, spent in seconds.items():
             self.metrics.phase(phase)
             self.now += spent
@@ -61,11 +58,9 @@ class Bench:
         self.metrics.batch(committed)
 
     def scraped(self) -> dict[str, Metric]:
-        """What Prometheus reads, by name as in the table."""
         return {_name(family): family for family in text_string_to_metric_families(generate_latest(self.metrics.registry).decode())}
 
     def values(self, name: str) -> dict[tuple[str, ...], float]:
-        """The figures of one metric, by the values of its labels; a histogram's counts and sums."""
         (labels,) = (family.labels for family in FAMILIES if family.name == name)
         samples = [sample for sample in self.scraped()[name].samples if "le" not in sample.labels]
         return {(*(s.labels[label] for label in labels), *([s.name[-5:]] if s.name != name else [])): s.value for s in samples}
@@ -76,7 +71,6 @@ def _name(family: Metric) -> str:
 
 
 def everything() -> Bench:
-    """A bench to which everything has happened."""
     bench = Bench(*ROWS)
     bench.batch(Committed(1, ROWS), plan=0.5, process=2.0, close=0.25, commit=0.125)
     bench.metrics.took("released")
@@ -91,7 +85,6 @@ def everything() -> Bench:
 
 
 def test_the_page_lists_exactly_the_metrics_that_there_are() -> None:
-    """Names, types, labels and help."""
     listed = [
         Family(found["name"], found["kind"], found["help"].strip(), tuple(re.findall(r"`(\w+)`", found["labels"])))
         for found in ROW.finditer(PAGE.read_text(encoding="utf-8").partition("\n## ")[0])
@@ -100,7 +93,6 @@ def test_the_page_lists_exactly_the_metrics_that_there_are() -> None:
 
 
 def test_what_is_scraped_is_exactly_what_is_listed() -> None:
-    """Once everything has happened: the real registry's text, read by Prometheus' own parser."""
     found = set()
     for name, family in everything().scraped().items():
         labels = {tuple(sorted(label for label in sample.labels if label != "le")) for sample in family.samples}
@@ -113,7 +105,6 @@ def test_what_is_scraped_is_exactly_what_is_listed() -> None:
 
 
 def test_a_batch_counts_its_records_and_bytes_and_waits() -> None:
-    """As its rows carry them; a replay is told apart."""
     bench = Bench()
     for replay in (True, False, False):
         rows = (ShardRow("a", HERE, HERE, records=3, size=70), ShardRow("b", HERE, HERE, records=2, size=30))
@@ -123,7 +114,6 @@ def test_a_batch_counts_its_records_and_bytes_and_waits() -> None:
 
 
 def test_the_phases_of_a_batch_are_timed_and_nothing_else_is() -> None:
-    """Neither the pause after it, nor a plan that found no batch."""
     bench = Bench()
     bench.metrics.phase("plan")
     bench.now += 77
@@ -134,7 +124,6 @@ def test_the_phases_of_a_batch_are_timed_and_nothing_else_is() -> None:
 
 
 def test_shards_are_told_as_their_rows_stand() -> None:
-    """An end that is not committed is no end; an ended shard has no series of its own."""
     bench = Bench(*ROWS)
     assert bench.values("sluice_shards") == {("open",): 2.0, ("ended",): 1.0, ("held",): 2.0}
     assert bench.values("sluice_shard_millis_behind_latest") == {("a",): 700.0, ("c",): 0.0}
@@ -159,7 +148,6 @@ def test_before_the_stream_was_asked_nothing_is_said_of_its_retention() -> None:
 
 
 def test_the_drivers_calls_are_counted_by_service_and_operation_and_its_retries_by_cause() -> None:
-    """Whichever client makes them."""
     bench = Bench()
     table, stream = (bench.calls.requests.listener(service) for service in ("dynamodb", "kinesis"))
     for operation in ("GetItem", "GetItem", "UpdateItem"):
@@ -176,7 +164,6 @@ def test_the_drivers_calls_are_counted_by_service_and_operation_and_its_retries_
 
 
 def test_calls_of_tasks_are_counted_when_their_batch_is_committed() -> None:
-    """As its rows carry them; a cause may be any words of a service."""
     bench = Bench()
     for _ in range(2):
         rows = (
@@ -189,7 +176,6 @@ def test_calls_of_tasks_are_counted_when_their_batch_is_committed() -> None:
 
 
 def test_take_overs_and_warnings_are_counted_by_their_reason() -> None:
-    """What a warning says beside its reason is for the log."""
     bench = everything()
     assert bench.values("sluice_takeovers_total") == {("released",): 1.0}
     assert bench.values("sluice_warnings_total") == {("DataLossSuspected",): 1.0}
@@ -200,14 +186,12 @@ def test_take_overs_and_warnings_are_counted_by_their_reason() -> None:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that another program listens on."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         yield other.getsockname()[1]
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., int | None]]:
-    """Serves metrics for as long as a test lasts."""
     served: list[DriverMetrics] = []
 
     def start(metrics: DriverMetrics, port: int = 0, *, everywhere: bool = False) -> int | None:
@@ -220,13 +204,11 @@ def serve() -> Iterator[Callable[..., int | None]]:
 
 
 def fetch(port: int) -> Any:
-    """The page, as Prometheus gets it."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
         return reply.headers["Content-Type"], reply.read().decode()
 
 
 def test_the_metrics_are_served_over_http(serve: Callable[..., int | None]) -> None:
-    """In the text format."""
     port = serve(everything().metrics)
     assert port is not None
     kind, text = fetch(port)

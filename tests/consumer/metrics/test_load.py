@@ -14,14 +14,11 @@ from sluice_consumer.metrics.load import WINDOW_SECONDS, Load, steady
 
 
 class Bench:
-    """A load in virtual time."""
-
     def __init__(self, interval: float = 5.0) -> None:
         self.now = 1000.0
         self.load = Load(interval, lambda: self.now)
 
     def batch(self, seconds: float, rest: float = 0.0, *shards: str) -> None:
-        """A batch that takes so long and has records of these shards, and a rest."""
         self.load.begin()
         self.now += seconds
         self.load.end()
@@ -30,12 +27,10 @@ class Bench:
 
 
 def row(shard: str, records: int) -> ShardRow:
-    """A shard that gave so many records."""
     return ShardRow(shard, TRIM_HORIZON, Position.after("7"), records=records)
 
 
 def test_a_driver_that_rests_half_of_its_time_is_half_busy() -> None:
-    """Batches of two and a half seconds, every five."""
     bench = Bench()
     for _ in range(12):
         bench.batch(2.5, 2.5)
@@ -77,7 +72,6 @@ def test_the_time_of_a_batch_counts_once() -> None:
 
 
 def test_shards_with_records_in_the_last_minute_are_active() -> None:
-    """One that took part without a record is not, and one that has been empty for a minute is not any more."""
     bench = Bench()
     bench.batch(1, 30, "a", "b")
     bench.batch(1, 0, "b", "c")
@@ -91,7 +85,6 @@ def test_shards_with_records_in_the_last_minute_are_active() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 200), st.floats(0, 200)), max_size=20), st.floats(0, 300))
 def test_busy_is_a_part_of_a_whole_at_any_time(batches: list[tuple[float, float]], opened: float) -> None:
-    """Whatever the lengths; and what is kept is bounded by the window."""
     bench = Bench()
     for seconds, rest in batches:
         bench.batch(seconds, rest, "a")
@@ -107,7 +100,6 @@ def test_busy_is_a_part_of_a_whole_at_any_time(batches: list[tuple[float, float]
     [(None, 0.3, 0.3), (0.3, 0.35, 0.3), (0.3, 0.41, 0.41), (0.05, 0.0, 0.0), (0.95, 1.0, 1.0), (1.0, 1.0, 1.0)],
 )
 def test_a_small_change_waits_for_the_next_batch(before: float | None, now: float, reported: float) -> None:
-    """Idle and saturated are exact."""
     assert steady(before, now) == reported
 
 

@@ -16,8 +16,6 @@ from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress, 
 
 
 class Bench:
-    """A progress in virtual time over some rows."""
-
     def __init__(self, *rows: ShardRow, committed: int = 0) -> None:
         self.now = 0.0
         view = TableView({row.id: row for row in rows}, committed, frozenset())
@@ -25,30 +23,25 @@ class Bench:
         self.progress = BatchProgress(consumer, 4, clock=lambda: self.now)
 
     def report(self, *names: str) -> tuple[Any, ...]:
-        """Some fields of the report."""
         report = json.loads(self.progress.onto(DriverReport()).text(1))
         return tuple(report.get(name) for name in names)
 
 
 def row(name: str, **values: Any) -> ShardRow:
-    """A shard's row."""
     return ShardRow(name, TRIM_HORIZON, values.pop("end", Position.after("7")), **values)
 
 
 def test_the_report_counts_shards_by_where_they_stand_and_who_holds_them() -> None:
-    """A shard whose END is not committed is open."""
     bench = Bench(row("a", end=END, batch=3, generation=4), row("b", end=END, batch=4, generation=4), row("c", generation=3), committed=3)
     assert bench.report("generation", "batch", "openShards", "endedShards", "heldShards") == (4, 3, 2, 1, 2)
 
 
 def test_a_batch_is_one_line_for_the_log() -> None:
-    """Number, records, shards, seconds, and how far behind."""
     line = Bench().progress.add(Committed(7, (row("a", records=3, behind=40), row("b", records=2))), 0.25)
     assert line == "batch 7: 5 records of 2 shards in 0.250 s, 40 ms behind"
 
 
 def test_a_batch_says_how_many_of_its_records_were_not_read_again() -> None:
-    """A replay whose sink has it already, or a process that ignores it: the log shows which."""
     line = Bench().progress.add(Committed(7, (row("a", records=3),), replay=True, unread=3), 0.25)
     assert line == "batch 7: 3 records of 1 shard, 3 of them not read again in 0.250 s, 0 ms behind"
 
@@ -60,7 +53,6 @@ def test_an_ended_shard_is_held_whoever_read_it() -> None:
 
 
 def test_the_last_few_warnings_are_reported() -> None:
-    """All of them are in the log."""
     bench = Bench()
     for n in range(WARNINGS + 2):
         bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"lost {n}"))
@@ -68,7 +60,6 @@ def test_the_last_few_warnings_are_reported() -> None:
 
 
 def test_a_retention_that_is_near_is_reported_for_as_long_as_it_is() -> None:
-    """Beside the warnings that stay."""
     bench = Bench()
     bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, "t"))
     bench.progress.near = DriverWarning(WarningReason.RETENTION_NEAR, "s")
@@ -101,7 +92,6 @@ def test_the_lag_is_unknown_until_it_is_known() -> None:
 
 
 def test_the_lag_is_that_of_the_last_batch() -> None:
-    """An ended shard is behind nobody."""
     bench = Bench()
     bench.progress.add(Committed(1, (row("a", behind=5), row("b", behind=9, end=END))), 1.0)
     assert bench.report("millisBehindLatest") == (5,)
@@ -129,7 +119,6 @@ def backfill(*reads: tuple[float, int]) -> list[str]:
 
 
 def test_a_backfill_tells_how_far_it_is_and_how_long_it_takes_at_its_pace() -> None:
-    """The stream's time that is left, and the clock's."""
     assert backfill((0, GOAL - 7_200_000), (60, GOAL - 3_600_000), (90, GOAL - 1_800_000)) == [
         "2 of 3 shards done, 2:00:00 of the stream to go",
         "2 of 3 shards done, 1:00:00 of the stream to go, about 0:01:00 at this pace",
@@ -160,7 +149,6 @@ def test_a_far_end_has_no_pace() -> None:
 
 
 def test_of_a_run_that_has_ended_all_shards_are_done() -> None:
-    """Those that are past its end, and those that wait for one; not one that was read beyond by a driver without an end, with records at the tip."""
     waits, ended = row("b", parents=frozenset({"a"})), row("c", end=END)
     beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1})
     for rows, line in (
@@ -185,7 +173,6 @@ def test_the_counts_name_dead_letters_and_possible_losses() -> None:
 
 
 def test_records_that_were_left_out_are_counted_where_somebody_leaves_any_out() -> None:
-    """Without `onError` there is no count."""
     bench = Bench()
     assert bench.report("deadLetters") == (None,)
     bench.progress.dead_letters = lambda: 3
@@ -203,7 +190,6 @@ def test_the_report_names_the_shard_that_is_farthest_behind_and_how_far_the_othe
 
 
 def test_the_report_says_how_busy_the_epoch_is() -> None:
-    """A batch of half the time, with records of one shard of two."""
     bench = Bench()
     bench.progress.load.begin()
     bench.now = 10
@@ -214,7 +200,6 @@ def test_the_report_says_how_busy_the_epoch_is() -> None:
 
 
 def test_the_last_ten_versions_are_reported_the_newest_first() -> None:
-    """A time that is none is left out, and so is what an older operator did not pass on."""
     bench = Bench()
     assert bench.report("versions") == (None,)
     listed = [Version(SpecName("h", "i"), first, 1, 1_795_633_554_000, reset="r") for first in range(1, 13)]

@@ -28,12 +28,10 @@ from sluice_consumer.spark.engine import ProcessExited
 
 
 def classes(*names: str, codes: tuple[str, ...] = ()) -> Raised:
-    """One exception of a class and those above it."""
     return Raised((RaisedLink(names, codes),))
 
 
 def caught(error: BaseException, cause: BaseException | None = None) -> Exception:
-    """It was raised."""
     try:
         raise error from cause  # noqa: TRY301 - it is a value here
     except Exception as found:  # noqa: BLE001 - whatever it is
@@ -56,7 +54,6 @@ def of_worker(error: BaseException, *, stock: bool = False) -> PythonException:
 
 
 def user_class(name: str, *above: type[Exception], module: str = "orders") -> type[Exception]:
-    """A class of somebody's package."""
     return type(name, above or (Exception,), {"__module__": module})
 
 
@@ -171,25 +168,21 @@ OUTAGES = [
 
 
 def told(seen: Raised) -> str:
-    """For a test's name."""
     return " ".join([seen.chain[0].kinds[0], *seen.chain[0].codes])
 
 
 @pytest.mark.parametrize("seen", DATA_ERRORS, ids=told)
 def test_it_says_that_a_value_is_wrong(seen: Raised) -> None:
-    """It will say the same again."""
     assert (is_transient(seen), is_own(seen), kind(seen)) == (False, False, DATA)
 
 
 @pytest.mark.parametrize("seen", UNKNOWN_ERRORS, ids=told)
 def test_it_may_be_the_record_or_a_part_of_the_sink(seen: Raised) -> None:
-    """Nothing is known of it, whatever it is called."""
     assert (is_transient(seen), is_own(seen), kind(seen)) == (False, False, UNKNOWN)
 
 
 @pytest.mark.parametrize("seen", OUTAGES, ids=told)
 def test_waiting_is_its_cure(seen: Raised) -> None:
-    """Something is unreachable, too busy, out of memory or room, or forbids it; or another writer was faster."""
     assert is_transient(seen)
 
 
@@ -200,7 +193,6 @@ def test_a_worker_that_died_is_a_kind_of_its_own() -> None:
 
 
 def test_fields_of_real_exceptions_are_their_codes() -> None:
-    """Of those that are installed here."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - of this test alone
 
     cancelled: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}]}
@@ -242,7 +234,6 @@ def test_what_it_was_raised_from_counts_and_a_loop_of_causes_ends() -> None:
 
 @pytest.mark.parametrize("error", [Fenced("generation 3"), Refused("made again"), IteratorExpired("every one"), ProcessExited("sys.exit")], ids=repr)
 def test_reading_the_batch_is_no_failure_of_process(error: Exception) -> None:
-    """In the driver, in a task, and whatever it was wrapped in."""
     assert judged(caught(error)) is None
     assert judged(caught(RuntimeError("process failed"), error)) is None
     assert judged(of_worker(error)) is None
@@ -250,8 +241,6 @@ def test_reading_the_batch_is_no_failure_of_process(error: Exception) -> None:
 
 
 def test_whatever_is_raised_while_a_batch_is_read_is_an_error_of_ours() -> None:
-    """Also what none of ours is."""
-
     def reads() -> None:
         with named():
             dict[str, int]()["no such shard"]
@@ -287,15 +276,12 @@ CLASSES = [ValueError, KeyError, RuntimeError, OSError, user_class("ExpiredVouch
 
 
 def verdict(failure: BatchFailure | None) -> tuple[Any, ...] | None:
-    """All that something follows from."""
     return (failure.error, failure.transient, failure.kind) if failure else None
 
 
 @given(st.sampled_from(CLASSES), TEXT, st.sampled_from(["driver", "cause", "worker", "stock"]))
 @example(ValueError, "\n".join(LINES), "stock")
 def test_no_text_of_an_exception_changes_what_follows_from_it(of: type[Exception], text: str, where: str) -> None:
-    """Whatever a record says: by the same class, from the same line."""
-
     def failed(words: str) -> Exception:
         if where == "stock":
             return of_worker(of(words.encode("utf-8", "replace").decode()), stock=True)
@@ -309,7 +295,6 @@ def test_no_text_of_an_exception_changes_what_follows_from_it(of: type[Exception
 
 @given(TEXT)
 def test_what_is_told_of_a_failure_can_be_stored_anywhere(text: str) -> None:
-    """Whatever it says, however long it is."""
     for failed in (caught(ValueError(text)), caught(ValueError(text * 1000)), of_worker(ValueError(text))):
         found = judged(failed)
         assert found is not None
@@ -327,7 +312,6 @@ def test_what_a_worker_tells_can_be_sent_and_is_bounded(text: str) -> None:
 
 
 def test_a_message_of_ten_megabytes_is_cut_by_its_worker() -> None:
-    """Its class is known all the same."""
     failed = of_worker(ValueError("x" * 10_000_000))
     assert len(str(failed)) < 2 * worker_errors.LONGEST
     found = judged(failed)
@@ -336,7 +320,6 @@ def test_a_message_of_ten_megabytes_is_cut_by_its_worker() -> None:
 
 
 def test_what_is_told_of_a_worker_shows_nothing_of_the_report() -> None:
-    """A letter has the trace."""
     found = judged(of_worker(ValueError("bad")))
     assert found is not None
     assert worker_errors.FORMAT not in found.told
@@ -344,7 +327,6 @@ def test_what_is_told_of_a_worker_shows_nothing_of_the_report() -> None:
 
 
 def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both where a daemon forked it and where it was started as a program."""
     worker = SimpleNamespace(handle_worker_exception=handle_worker_exception)
     monkeypatch.delitem(sys.modules, worker_errors.WORKER, raising=False)
     worker_errors.install()  # in a daemon of Spark 4.3: its workers import the module after the fork
@@ -357,7 +339,6 @@ def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_same_line_of_the_users_is_the_same_failure_whatever_the_record() -> None:
-    """Two records bring two messages; another class or line is another failure."""
     assert signature(Raised((RaisedLink(("builtins.ValueError",)),), "m.py:7")) == "ValueError at m.py:7"
     assert signature(Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("java.io.IOException",))))) == "IOException"
 
@@ -373,8 +354,6 @@ def java(name: str, message: str = "", cause: Any = None, above: tuple[str, ...]
 
 
 class OfJava(Exception):
-    """As py4j raises it."""
-
     def __init__(self, error: Any) -> None:
         super().__init__(error.getMessage())
         self.java_exception = error
@@ -402,7 +381,6 @@ LOST = f"{ABORTED}Lost task 0.0 in stage 0.0 (TID 0) (host executor 1): "
     ],
 )
 def test_javas_exceptions_are_judged_by_their_classes_and_fields(error: Any, transient: bool, what: str) -> None:  # noqa: FBT001 - of the table
-    """And by how Spark begins its own words; never by what follows."""
     found = judged(caught(OfJava(error)))
     assert found is not None
     assert (found.transient, found.kind) == (transient, what)
@@ -446,7 +424,6 @@ def test_a_worker_has_died_only_where_its_own_socket_failed(name: str, frames: t
 
 
 def test_a_socket_upstream_of_a_worker_is_unavailable() -> None:
-    """A source or a function in Java, whose rows go to Python."""
     error = java("java.net.SocketException", "reset", above=("java.io.IOException",), frames=("java.net.Socket", *UPSTREAM))
     found = judged(caught(OfJava(java(SPARK, "Job aborted", error))))
     assert found is not None
@@ -480,12 +457,10 @@ def test_what_the_system_said_to_java_is_an_errno(error: Any, transient: bool) -
 
 
 def test_a_trace_in_an_exception_of_the_drivers_own_is_only_text() -> None:
-    """It quotes a log."""
     assert not judged(caught(ValueError('Traceback (most recent call last):\n  File "x", line 1, in f\nTimeoutError: x'))).transient  # type: ignore[union-attr]
 
 
 def failed(call: Callable[[], object]) -> Exception:
-    """What it raised."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 - whatever it is
@@ -551,7 +526,6 @@ QUOTED = ValueError(f'{worker_errors.FORMAT}{{"chain": [], "place": "", "refused
 
 @pytest.mark.parametrize("error", [QUOTED, Fenced("a later epoch"), caught(ValueError("1"), Refused("the user's own"))])
 def test_no_other_failure_of_a_task_is_a_refusal(error: Exception) -> None:
-    """Its cause may be one of the user's own."""
     assert refusal(of_worker(error)) is None
     assert refusal(of_worker(error, stock=True)) is None
 

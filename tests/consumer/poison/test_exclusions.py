@@ -14,13 +14,11 @@ ROW = cast("ShardRow", type("Row", (), {"id": "shard", "first": "1"}))
 
 
 def counted(before: IsolationNote, hour: int) -> IsolationNote:
-    """One record more, at most two an hour."""
     ports = ExclusionPorts(source=cast("Any", None), letters=cast("Any", None), most=2, hour=lambda: hour)
     return Exclusions(cast("Any", None), ports, before)._counted(ROW)
 
 
 def test_a_clock_that_is_set_back_begins_no_new_hour() -> None:
-    """Only a later hour does."""
     full = counted(counted(IsolationNote(), 100), 100)
     for hour in (100, 99, 3):
         with pytest.raises(TooMuchPoison):

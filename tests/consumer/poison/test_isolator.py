@@ -40,7 +40,6 @@ class World:
     notes: list[Any] = field(default_factory=list)
 
     def isolator(self, monkeypatch: pytest.MonkeyPatch) -> Isolator:
-        """The real one; the table is not what this is about."""
         view = TableView({"a": ROW}, 3, frozenset())
         consumer = SimpleNamespace(store=None, epoch=None, view=view, settled=lambda _plan: (ROW,), know=lambda *_rows: None)
         note = SimpleNamespace(batch=None, search=None, failed=None, told=None, ever=0)
@@ -60,15 +59,12 @@ class World:
         return Isolator(cast("Any", consumer), ports, Search(3))
 
     def quiet(self) -> bool:
-        """Whether the job is over."""
         return self.time >= min(self.ends, float("inf") if self.cancelled is None else self.cancelled + self.cancelled_ends)
 
     def cancel(self) -> None:
-        """Cancels it."""
         self.cancelled = self.time if self.cancelled is None else self.cancelled
 
     def wait(self, seconds: float) -> bool:
-        """Lets time pass."""
         self.time += seconds
         assert self.time < 10 * LIMIT, "it waits for ever"
         return self.time >= self.drains
@@ -84,7 +80,6 @@ def test_a_job_that_ends_by_itself_is_waited_for_and_not_cancelled(monkeypatch: 
 
 
 def test_a_job_that_hangs_beside_the_failure_is_cancelled_after_a_lease_duration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the batch comes again."""
     world = World(cancelled_ends=LEASE)
     world.isolator(monkeypatch).failed(PLAN, POISON)
     assert world.cancelled == pytest.approx(LEASE, abs=1)
@@ -96,7 +91,6 @@ def test_a_job_that_cannot_be_cancelled_ends_the_epoch_and_the_original_error_is
     monkeypatch: pytest.MonkeyPatch,
     transient: bool,  # noqa: FBT001
 ) -> None:
-    """The next driver goes on with the search. What waiting cures is not counted."""
     world = World(transient=transient)
     with pytest.raises(BatchOverdue, match=r"batch 4 failed \(ValueError at m\.py:1\), and 300 s later \(batch\.maxSeconds\)") as raised:
         world.isolator(monkeypatch).failed(PLAN, POISON)
@@ -107,7 +101,6 @@ def test_a_job_that_cannot_be_cancelled_ends_the_epoch_and_the_original_error_is
 
 @pytest.mark.parametrize("ends", [float("inf"), 0.0])
 def test_a_drain_during_a_search_is_a_drain(monkeypatch: pytest.MonkeyPatch, ends: float) -> None:
-    """While tasks of the batch are waited for, and in the pause before the next try. The failure is dealt with already; the batch stays open."""
     world = World(ends=ends, drains=0.5)
     world.isolator(monkeypatch).failed(PLAN, POISON)
     assert world.time <= 1

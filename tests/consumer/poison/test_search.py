@@ -36,7 +36,6 @@ OUTAGE = 600.0  # seconds that a part of a sink may be down
 
 
 def after(*failures: BatchFailure, content: Content = ONE, others: tuple[str, ...] = (), attempts: int = 3) -> tuple[Search, Step]:
-    """A search that has seen these failures of one content."""
     search, step = Search(attempts), Retry(0)
     for failure in failures:
         search, step = search.failed(content, failure, others)  # type: ignore[assignment]  # any step
@@ -75,7 +74,6 @@ TABLE: list[tuple[str, Callable[[], Step], Step]] = [
 
 @pytest.mark.parametrize(("step", "wanted"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_next_step(step: Callable[[], Step], wanted: Step) -> None:
-    """What follows from what happened."""
     assert step() == wanted
 
 
@@ -127,7 +125,6 @@ class Sink:
 @pytest.mark.parametrize("part", ["its shard", "its key", "most calls", "everything"])
 @given(seed=st.integers(0, 2**16), length=st.floats(1, OUTAGE), kind=st.sampled_from([UNKNOWN, CRASH]))
 def test_a_part_of_a_sink_that_is_down_for_ten_minutes_excludes_nothing(part: str, seed: int, length: float, kind: str) -> None:
-    """By errors that nobody knows; other shards pass all the time, or now and then."""
     chance = Random(seed)  # noqa: S311 - of a test
     parts: dict[str, Callable[[str], bool]] = {
         "its shard": lambda shard: shard == "a",
@@ -141,7 +138,6 @@ def test_a_part_of_a_sink_that_is_down_for_ten_minutes_excludes_nothing(part: st
 
 @pytest.mark.parametrize("length", [1.0, 20.0, 55.0])
 def test_an_outage_of_less_than_a_minute_excludes_nothing_whatever_it_says(length: float) -> None:
-    """Also one that answers as if a value were wrong."""
     assert Sink(lambda shard, now: shard == "a" and now < length, DATA).until_it_is_over() is None
 
 
@@ -159,7 +155,6 @@ def test_an_outage_of_less_than_a_minute_excludes_nothing_whatever_it_says(lengt
     ],
 )
 def test_poison_is_found_in_reasonable_time(kind: str, shards: tuple[str, ...], least: float, most: float, runs: int) -> None:
-    """And in few runs: each is after a pause."""
     sink = Sink(lambda shard, _now: shard == "a", kind, shards)
     found = sink.until_it_is_over()
     assert found is not None
@@ -168,7 +163,6 @@ def test_poison_is_found_in_reasonable_time(kind: str, shards: tuple[str, ...], 
 
 
 def test_while_a_doubt_waits_nothing_is_busy() -> None:
-    """The other shards have no records: asking them costs nothing, and takes no time."""
     sink = Sink(lambda _shard, _now: True, DATA, shards=(), idle=("b", "c"))
     assert (sink.until_it_is_over() or 0) >= DoubtLimits().nothing
     assert sink.runs < 20
@@ -185,7 +179,6 @@ def test_another_shards_record_that_fails_is_let_go_when_it_failed_twice() -> No
 
 
 def test_a_sink_that_raises_each_time_when_it_has_the_batch_is_asked_again_each_time() -> None:
-    """Its error is never taken for a record's, however often it comes."""
     search, _ = after(BAD, BAD, BAD, content={"a": 16})
     for held in (8, 4, 2):
         search, step = search.failed({"a": held}, OTHER)
@@ -200,7 +193,6 @@ def test_poison_in_every_shard_is_found_after_an_hour() -> None:
 
 
 def test_records_of_two_other_shards_pass_before_one_is_poison_where_there_are_two() -> None:
-    """Those that had records in this batch are asked first."""
     search, _ = after(BAD, BAD, BAD, others=("c", "b", "d"))
     search = replace(search, busy=frozenset("acd"))
     asked = []
@@ -214,14 +206,12 @@ def test_records_of_two_other_shards_pass_before_one_is_poison_where_there_are_t
 
 @pytest.mark.parametrize(("witnesses", "seconds"), [("", 300.0), ("b", 300.0), ("bc", 60.0)])
 def test_fewer_witnesses_take_longer(witnesses: str, seconds: float) -> None:
-    """Of several other shards two are to pass."""
     evidence = Evidence("bad", failures=5, alone=2, since=10.0, witnesses=frozenset(witnesses), kind=DATA)
     assert evidence.doubt(DoubtLimits(), others=5) == seconds
 
 
 @pytest.mark.parametrize("failure", [DOWN, BAD], ids=["an outage", "a batch that cannot be searched"])
 def test_the_pauses_of_a_search_have_no_end(failure: BatchFailure) -> None:
-    """However often a batch fails, its next try comes after a minute at most."""
     search = Search(3, tries=10**6)
     assert search.failed(ONE, failure)[1] == Retry(60.0)
 
@@ -236,7 +226,6 @@ LASTING = {
 
 @pytest.mark.parametrize("error", LASTING.values(), ids=LASTING.keys())
 def test_a_day_in_which_no_suspect_passes_is_known_whatever_the_errors_are(error: Callable[[int], BatchFailure]) -> None:
-    """Records of other shards pass meanwhile. The record itself ends it."""
     search, now, tries = Search(3), 0.0, 0
     while now < 90_000.0:
         search, step = search.failed(ONE, replace(error(tries), at=now), ["b", "c"])
@@ -248,7 +237,6 @@ def test_a_day_in_which_no_suspect_passes_is_known_whatever_the_errors_are(error
 
 
 def test_a_suspect_that_passes_begins_the_day_anew() -> None:
-    """Half of the records passed: the search goes on."""
     search, _ = after(BAD, BAD, BAD, content={"a": 4})
     search = search.passed({"a": 2})
     assert (search.active, search.waited(90_000.0)) == (True, 0)
@@ -273,7 +261,6 @@ def test_a_record_that_fails_alone_by_errors_of_data_is_found_whichever_comes(er
     [(BAD, OTHER), (OTHER, replace(OTHER, error="third")), (OTHER, BAD), (replace(OTHER, kind=CRASH), replace(BAD, kind=CRASH))],
 )
 def test_errors_that_do_not_all_say_that_a_value_is_wrong_prove_nothing_together(first: BatchFailure, then: BatchFailure) -> None:
-    """The second one counts from itself."""
     search, _ = after(first, first, replace(then, at=50.0))
     assert (search.evidence.failures, search.evidence.alone, search.evidence.since) == (1, 1, 50.0)
 
@@ -302,7 +289,6 @@ def test_a_record_fails_alone_so_often_at_least_however_long_each_try_takes(kind
 
 
 def test_a_record_that_passes_in_the_end_ends_the_search() -> None:
-    """It was an outage."""
     search, _ = after(BAD, BAD, BAD)
     assert search.passed(ONE) == Search(3)
 
@@ -347,5 +333,4 @@ def test_a_poison_record_is_found_in_few_runs_and_nothing_else_is_excluded(conte
 
 
 def test_half_is_never_nothing() -> None:
-    """The first of several shards, the first of several records, the only record."""
     assert [half({"a": 1}), half({"a": 3}), half({"b": 3, "a": 5}), half({"a": 1, "b": 1, "c": 1})] == [{"a": 1}, {"a": 1}, {"a": 5}, {"a": 1}]

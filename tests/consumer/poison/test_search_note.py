@@ -20,7 +20,6 @@ def test_the_time_between_two_drivers_does_not_count() -> None:
 
 
 def test_a_search_goes_on_where_the_last_driver_ended() -> None:
-    """Each failure ends a driver; another shard's record passed before each."""
     search, now = Search(3), 0.0
     for _ in range(5):
         search, step = restored(Search(3), stored(search, now), now).failed({"a": 1}, replace(HANGS, at=now), ["b"])
@@ -31,7 +30,6 @@ def test_a_search_goes_on_where_the_last_driver_ended() -> None:
 
 
 def test_a_record_that_is_tried_for_another_is_not_taken_for_the_suspect() -> None:
-    """The driver ended while it tried the record of another shard."""
     search = Search(3)
     for _ in range(3):
         search, _ = search.failed({"a": 1}, HANGS, ["b"])
@@ -42,7 +40,6 @@ def test_a_record_that_is_tried_for_another_is_not_taken_for_the_suspect() -> No
 
 
 def test_a_day_without_success_outlives_its_drivers() -> None:
-    """Each failure ends a driver, and each is another one."""
     search, now = Search(3), 0.0
     for tries in range(24):
         search, _ = restored(Search(3), stored(search, now), now).failed({"a": 1}, replace(HANGS, error=f"BatchOverdue at m.py:{tries}", at=now))

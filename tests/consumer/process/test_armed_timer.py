@@ -58,10 +58,7 @@ def ended(process: str, how: OnErrorConfig | None, still: float = 0.2, after: st
 
 
 class CheckpointStoreThatAccepts(CheckpointStore):
-    """Of heartbeats."""
-
     def beat(self, *_: object) -> bool:
-        """Always accepted."""
         return True
 
 
@@ -77,7 +74,6 @@ def test_code_that_holds_pythons_lock_is_told_as_a_batch_that_does_not_end_and_c
 
 @pytest.mark.parametrize("how", [None, replace(SEARCHES, isolate=False), replace(SEARCHES, dead_letter=None)])
 def test_where_no_record_is_searched_for_nothing_is_noted(how: OnErrorConfig | None) -> None:
-    """It is told all the same."""
     ending, left = ended(REGEX, how)
     assert (ending.reason, left) == ("BatchOverdue", IsolationNote())
     assert "counts" not in ending.message
@@ -95,7 +91,6 @@ def test_an_epoch_that_lost_its_lease_leaves_no_note() -> None:
     ids=["before the timer", "with another status", "between two batches"],
 )
 def test_a_process_that_exits_by_itself_was_not_ended_by_the_timer(process: str, still: float, after: str) -> None:
-    """It is told as before, and does not count."""
     ending, left = ended(process, SEARCHES, still, after)
     assert (ending.reason, left) == ("DriverExited", IsolationNote())
 
@@ -111,7 +106,6 @@ def test_only_in_process_it_is_a_failure_of_process(phase: str) -> None:
 
 
 def test_what_is_known_of_the_batch_already_stays_in_the_note() -> None:
-    """So does how many records were excluded; what is known of another batch does not."""
     store, taken = leased()
     known = {"evidence": {"failures": 2}}
     note(store, taken.epoch, IsolationNote(7, known, hour=5, excluded=4, ever=9))
@@ -123,7 +117,6 @@ def test_what_is_known_of_the_batch_already_stays_in_the_note() -> None:
 
 
 def test_a_mark_is_read_as_it_was_written() -> None:
-    """Nothing, or a part of one, is none."""
     timer = ArmedTimer(12_345_678, "beginning", 12_345_678.125)
     assert ArmedTimer.parse(str(timer)) == timer
     assert [ArmedTimer.parse(mark) for mark in ("", "  ", "armed 7")] == [None, None, None]

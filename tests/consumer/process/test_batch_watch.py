@@ -28,7 +28,6 @@ TABLE: list[tuple[str, float, float, BatchVerdict]] = [
 
 @pytest.mark.parametrize(("elapsed", "moved", "verdict"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_verdict(elapsed: float, moved: float, verdict: BatchVerdict) -> None:
-    """What a batch deserves."""
     assert LIMITS.verdict(elapsed, moved) == verdict
 
 
@@ -54,7 +53,6 @@ class World:
     broken: bool = False
 
     def watch(self, limits: BatchLimits = LIMITS) -> BatchWatch:
-        """The watch of this batch."""
         return BatchWatch(
             cast("Any", self),
             limits,
@@ -71,35 +69,29 @@ class World:
         )
 
     def progress(self) -> tuple[int, ...]:
-        """What moves."""
         if self.broken:
             raise Py4JError("the JVM does not answer")
         return (next(self.moves, 0),)
 
     def end(self, batch: WatchedBatch) -> None:
-        """What a person is told."""
         why = f" by {batch.error}" if batch.error else ""
         self.said.append(f"{batch.phase.value} ended after {batch.seconds:g}{why}{' of a drain' if batch.drained else ''}")
 
     def looks_at(self, *moments: float, limits: BatchLimits = LIMITS) -> None:
-        """Runs a batch that is looked at so often in `process`."""
         watch = self.watch(limits)
         self.inside = lambda: self.look(watch, *moments)
         with watch.batch(PLAN):
             watch.run(PLAN)
 
     def look(self, watch: BatchWatch, *moments: float) -> None:
-        """Looks so often."""
         for self.at in moments:
             watch.look()
 
     def run(self, _plan: object) -> None:
-        """See `Engine`."""
         self.inside()
 
 
 def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
-    """Each look finds another number, until the second limit."""
     world = World(moves=iter(range(1, 99)))
     world.looks_at(100, 292, 299, 301, 310, 1199, 1200)
     assert world.said == ["warned after 301", "process ended after 1200"]
@@ -113,7 +105,6 @@ def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
     drift=lists(floats(0.0, 0.2), min_size=1, max_size=5),
 )
 def test_what_moves_at_every_heartbeat_is_never_ended_as_still(heartbeat: float, look: float, phase: float, still: int, drift: list[float]) -> None:
-    """However long the heartbeats of its executors are apart, the first included, and whenever it is looked at. The second limit ends it."""
     limits = BatchLimits(still, 4 * still, BatchLimits.window_of(heartbeat))
     world = World()
     world.moves = iter(lambda: int(max(0.0, world.at - phase * heartbeat) / heartbeat), None)
@@ -124,7 +115,6 @@ def test_what_moves_at_every_heartbeat_is_never_ended_as_still(heartbeat: float,
 
 @given(heartbeat=floats(0.1, 60), still=integers(200, 3600), stops=floats(0, 5000))
 def test_what_stops_is_ended_within_the_window(heartbeat: float, still: int, stops: float) -> None:
-    """Or when its time is over, whichever comes later."""
     limits = BatchLimits(still, 86_400, BatchLimits.window_of(heartbeat))
     world = World()
     world.moves = iter(lambda: int(min(world.at, stops)), None)
@@ -134,7 +124,6 @@ def test_what_stops_is_ended_within_the_window(heartbeat: float, still: int, sto
 
 
 def test_a_batch_that_stops_moving_is_ended_soon() -> None:
-    """It moved until 297 s."""
     world = World(moves=iter([1, 2, 3, 3, 3, 3]))
     world.looks_at(291, 293, 297, 300, 306, 307)
     assert world.said == ["warned after 300", "process ended after 307"]
@@ -169,7 +158,6 @@ def test_a_batch_that_spark_plans_is_not_ended_before_the_second_limit() -> None
 
 
 def test_a_jvm_that_does_not_answer_does_not_end_the_watching() -> None:
-    """Nothing is known to move: the batch is ended."""
     world = World(broken=True)
     world.looks_at(299, 300)
     assert world.said == ["process ended after 300"]
@@ -193,7 +181,6 @@ def test_what_follows_a_failure_has_an_end_too_and_the_failure_is_named() -> Non
 
 
 def test_closing_and_committing_have_an_end_too() -> None:
-    """The table does not answer."""
     world = World()
     watch = world.watch()
     with watch.batch(PLAN):
@@ -238,7 +225,6 @@ def test_where_a_batch_is_is_known_also_where_batches_have_no_end() -> None:
 
 
 def test_nobody_is_watched_between_batches() -> None:
-    """Nor is the timer left behind: it would end a healthy driver."""
     world = World()
     watch = world.watch()
     with watch.batch(PLAN):
@@ -256,7 +242,6 @@ def test_the_timer_outside_of_python_fires_only_when_nobody_has_looked_for_long(
 
 
 def test_a_batch_that_fails_is_not_watched_any_more() -> None:
-    """The timer is taken back."""
     world = World()
 
     def fails() -> None:

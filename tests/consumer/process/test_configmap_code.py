@@ -34,7 +34,6 @@ def mounted(folder: Path, version: str, **files: str) -> Path:
 
 
 def test_processes_of_the_driver_import_the_version_that_it_started_with(tmp_path: Path) -> None:
-    """Whatever the kubelet does to the files later."""
     environment = {"SLUICE_SOURCE": "orders-code", "PYTHONPATH": "/elsewhere"}
     folder = mounted(tmp_path / "source", "one", orders_code="import helper_code\nVERSION = helper_code.VERSION", helper_code="VERSION = 1")
     configmap_code.take(environment, folder, tmp_path)
@@ -57,7 +56,6 @@ def test_a_configmap_without_modules_is_refused_by_its_name(tmp_path: Path, file
 
 
 def test_without_a_source_nothing_is_done(tmp_path: Path) -> None:
-    """The image has the modules."""
     environment: dict[str, str] = {}
     configmap_code.take(environment, tmp_path, tmp_path)
     assert (environment, list(tmp_path.iterdir()), list(configmap_code.modules(environment))) == ({}, [], [])

@@ -32,7 +32,6 @@ CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("
 
 
 def made(*, until_tip: bool = False) -> Driver:
-    """A driver without a supervisor."""
     config = replace(CONFIG, until=UntilConfig(tip=True)) if until_tip else CONFIG
     return Driver(config, FileIO(os.devnull), lambda: pytest.fail("no Spark here"))
 
@@ -46,14 +45,12 @@ class Spark:
             self.over.set()
 
     def stop(self) -> None:
-        """See `SparkSession`."""
         self.meanwhile()
         assert self.over.wait(60)
 
 
 @pytest.fixture
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The termination log."""
     monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))
     return tmp_path / "log"
 
@@ -82,7 +79,6 @@ def test_a_spark_that_does_not_stop_keeps_the_lease_for_a_while_only(ending: End
 
 
 def test_a_driver_stops_waiting_for_spark_before_its_supervisor_kills_it() -> None:
-    """A drain that ended in the last second of its time is told as one."""
     assert 0 < driver.SPARK_SECONDS < supervisor.STOP_SECONDS
 
 
@@ -95,8 +91,6 @@ def test_a_supervisor_understands_its_driver(code: int, quiet: bool) -> None:  #
 
 @pytest.mark.parametrize("worked", [True, False])
 def test_an_ending_before_the_first_job_lets_the_lease_be_released(worked: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
-    """The next driver, with a corrected configuration, begins at once."""
-
     def refuse(self: Driver) -> Ending:
         self.worked = worked
         raise Refused("pipeline.entrypoint: m:f: there is no module m")
@@ -140,8 +134,6 @@ def test_a_process_that_asks_for_its_batch_later_or_refuses_lets_the_lease_be_re
     code: int,
     quiet: bool,  # noqa: FBT001
 ) -> None:
-    """The next epoch is given the same batch, and begins at once."""
-
     def loop(_engine: object) -> None:
         raise error
 
@@ -199,7 +191,6 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
 def test_an_end_that_is_none_is_refused_before_anything_is_started(
     more: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message names the option or the value."""
     monkeypatch.setattr(main_module, "supervise", lambda *_: pytest.fail("started"))
     monkeypatch.setattr(os, "_exit", sys.exit)
     done = CliRunner().invoke(main_module.main, ["--config", str(tmp_path / "none.json"), *more])
@@ -208,7 +199,6 @@ def test_an_end_that_is_none_is_refused_before_anything_is_started(
 
 
 def test_a_check_looks_at_the_end_that_options_name(tmp_path: Path) -> None:
-    """The start would be refused."""
     path = tmp_path / "consumer.json"
     path.write_text(json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}}))
     done = CliRunner().invoke(main_module.main, ["--config", str(path), "--check", "--json", "--until-timestamp", "noon"])
@@ -217,7 +207,6 @@ def test_a_check_looks_at_the_end_that_options_name(tmp_path: Path) -> None:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, batch: OpenBatch | None) -> tuple[Ending, list[bool]]:
-    """How a driver ends that raises while this batch is open, and whether the table was asked for its content."""
     asked = list[bool]()
 
     def raise_it(self: Driver) -> Ending:
@@ -234,7 +223,6 @@ BATCH = OpenBatch(7, "orders", "orders", ())
 
 @pytest.mark.parametrize("error", [ValueError("bad"), JobsNotDone("job 3 failed")])
 def test_a_driver_with_an_open_batch_ends_with_which_one_it_is_and_what_happens_next(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the screen in lines, in the termination message in one."""
     ending, _ = failing(monkeypatch, error, BATCH)
     assert ending.reason == type(error).__name__
     assert ending.screen.splitlines()[0] == f"{type(error).__name__}: {error}"
@@ -246,7 +234,6 @@ def test_a_driver_with_an_open_batch_ends_with_which_one_it_is_and_what_happens_
 
 @pytest.mark.parametrize("error", [Refused("no such stream"), Fenced("a later epoch took over"), NotNow("later")])
 def test_an_error_whose_words_say_it_all_is_told_in_them(error: SluiceError, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal ends with what a person has to do; after the others the operator goes on by itself."""
     assert failing(monkeypatch, error, BATCH)[0] == Ending(error.exit_code, type(error).__name__, str(error), quiet=True)
 
 
@@ -260,8 +247,6 @@ def test_a_driver_ends_with_the_error_itself_where_nothing_more_can_be_found(mon
     """An exception of a JVM that is gone cannot even say what it was."""
 
     class Gone(Exception):
-        """Of a JVM that ended."""
-
         def __str__(self) -> str:
             raise OSError("Connection refused")
 
@@ -270,7 +255,6 @@ def test_a_driver_ends_with_the_error_itself_where_nothing_more_can_be_found(mon
 
 
 def test_the_full_trace_is_a_line_of_debug(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """`SLUICE_LOG_LEVEL=debug` shows it."""
     caplog.set_level(logging.DEBUG)
     failing(monkeypatch, ValueError("bad"), BATCH)
     (record,) = (record for record in caplog.records if record.exc_info)

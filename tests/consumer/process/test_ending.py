@@ -19,7 +19,6 @@ from sluice_consumer.process.ending import Ending
     [(Refused("m"), 65), (LeaseHeld("m"), 75), (Fenced("m"), 76), (LostRace("m"), 1), (ProtocolViolation("m"), 1), (ValueError("m"), 1)],
 )
 def test_an_error_is_an_exit_code_and_its_own_name(error: Exception, code: int) -> None:
-    """What the operator does next follows from both."""
     assert ending.ending_of(error) == Ending(code, type(error).__name__, "m")
 
 
@@ -46,7 +45,6 @@ def test_the_last_words_of_a_group_name_its_suspects_and_always_fit(count: int, 
 def test_a_termination_log_that_cannot_be_written_is_said_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit code still says what happened."""
     monkeypatch.setenv(termination_log.VARIABLE, "/nowhere/at/all")
     ending.report(Ending(65, "Refused", "no such table"))
     assert "Refused: no such table\nno termination message was left: " in capsys.readouterr().err

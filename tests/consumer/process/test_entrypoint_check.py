@@ -47,7 +47,6 @@ def outer():
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an image holds."""
     for name, text in MODULES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -62,7 +61,6 @@ BOUND = ("process", "later", "Callable", "made", "writer", "where", "first", "re
     [*(f"orders:{name}" for name in BOUND), "package.jobs:process", "namespace.jobs:process", "sluice_consumer.sinks:parquet", "math:floor"],
 )
 def test_what_is_there_is_accepted_and_not_run(there: str) -> None:
-    """Also below packages, and without a source."""
     before = set(sys.modules)
     entrypoint_check.check(there)
     assert set(sys.modules) == before
@@ -89,7 +87,6 @@ def test_what_cannot_be_judged_from_a_source_is_left_to_the_driver(there: str) -
     ],
 )
 def test_a_mistyped_entrypoint_is_refused(mistyped: str, found: str) -> None:
-    """The message says which part of it is not there."""
     with pytest.raises(Refused, match=rf"pipeline\.entrypoint: .*{found}"):
         entrypoint_check.check(mistyped)
 

@@ -26,10 +26,7 @@ LEASE, HOUR = 6.0, datetime.timedelta(hours=1)
 
 
 class Service:
-    """DynamoDB: every beat is accepted."""
-
     def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
-        """See `urllib3.PoolManager.request`."""
         assert (method, url) == ("POST", "https://dynamodb.example/")
         assert headers["X-Amz-Target"].endswith("UpdateItem")
         assert json.loads(body)["TableName"] == "orders"
@@ -38,7 +35,6 @@ class Service:
 
 @pytest.fixture
 def asleep() -> Iterator[threading.Event]:
-    """STS answers when this is set."""
     event = threading.Event()
     yield event
     event.set()

@@ -6,7 +6,6 @@ from supervising import GONE, NO, YES, Beating
 
 
 def test_a_heart_beats_every_third_of_the_lease() -> None:
-    """And lives as long as its beats are accepted."""
     heart = Beating(YES, limit=4)
     heart.run()
     assert heart.waits == [10.0] * 4
@@ -21,7 +20,6 @@ def test_after_a_failure_a_heart_tries_sooner() -> None:
 
 
 def test_an_epoch_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> None:
-    """The watchdog asks; it kills then."""
     heart = Beating(GONE)
     heart.time[0] = 20.0
     assert heart.alive
@@ -39,7 +37,6 @@ def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
 
 
 def test_a_refused_beat_ends_the_epoch_at_once_and_no_other_is_sent() -> None:
-    """The lease is another's."""
     heart = Beating(NO)
     heart.run()
     assert heart.refused
@@ -57,7 +54,6 @@ def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_epoch() -> No
 
 
 def test_the_send_time_of_each_accepted_beat_is_told() -> None:
-    """The driver judges by it; a beat without an answer, or a refused one, tells it nothing."""
     heart, told = Beating(YES, GONE, YES, NO), list[float]()
     heart.on_beat = told.append
     heart.run()
@@ -65,7 +61,6 @@ def test_the_send_time_of_each_accepted_beat_is_told() -> None:
 
 
 def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
-    """Only then a beat makes its own, shorter promise."""
     heart = Beating(YES, keep=25.0, limit=4)
     heart.run()
     assert heart.promises == [None, None, None, 30_000]

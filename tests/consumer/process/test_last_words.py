@@ -15,7 +15,6 @@ FAILURE = UserFailure("KeyError", "'amount'", (CALL, Frame("/opt/sluice/app/orde
 
 
 def row(shard: int, records: int, end: Position | None = None) -> ShardRow:
-    """A shard's part of batch 7."""
     after = end or Position.after("49590338271490256608559692538361571095921575989136588898")
     return ShardRow(f"shardId-{shard:012}", TRIM_HORIZON, after, batch=7, first="4959", records=records)
 
@@ -24,7 +23,6 @@ BATCH = OpenBatch(7, "orders", "orders-v2", (row(2, 20), row(0, 40), row(1, 0)))
 
 
 def test_a_screen_says_what_where_in_which_batch_and_what_happens_next() -> None:
-    """The innermost call first."""
     assert LastWords(FAILURE, BATCH, in_pod=True).lines == [
         "KeyError: 'amount'",
         '  at /opt/sluice/app/orders.py:2 in amount: int(data["amount"])',
@@ -35,7 +33,6 @@ def test_a_screen_says_what_where_in_which_batch_and_what_happens_next() -> None
 
 
 def test_a_condition_says_the_same_in_one_line() -> None:
-    """Of the calls only the innermost."""
     assert LastWords(FAILURE, replace(BATCH, stream="orders"), in_pod=True).line == (
         "KeyError: 'amount' at /opt/sluice/app/orders.py:2 in amount; batch 7 of orders: 60 records of 2 shards (shardId-000000000000, "
         "shardId-000000000002) were read; it is not committed; next: the operator starts a driver after a pause; batch 7 comes again, with the same "
@@ -44,7 +41,6 @@ def test_a_condition_says_the_same_in_one_line() -> None:
 
 
 def test_the_record_of_a_batch_that_holds_one_is_named() -> None:
-    """It is the one."""
     one = replace(BATCH, rows=(row(2, 1), row(0, 0)))
     assert "record 4959 of shardId-000000000002" in LastWords(FAILURE, one, in_pod=False).lines
     part = replace(BATCH, rows=(row(2, 1, Position.after("4959", 3)),))
@@ -53,7 +49,6 @@ def test_the_record_of_a_batch_that_holds_one_is_named() -> None:
 
 
 def test_a_batch_whose_content_is_not_known_is_named_all_the_same() -> None:
-    """The table may not answer, or nothing of it was read."""
     assert "batch 7 of orders, stream orders-v2; it is not committed" in LastWords(FAILURE, replace(BATCH, rows=None), in_pod=False).lines
     empty = LastWords(FAILURE, replace(BATCH, rows=(row(1, 0),)), in_pod=False).lines
     assert empty[-2:] == [
@@ -69,7 +64,6 @@ def test_what_happens_next_depends_on_who_starts_the_next_driver() -> None:
 
 
 def test_the_longest_words_fit_a_screen_and_a_condition() -> None:
-    """The end of a condition says what happens next."""
     words = "\n".join(["x" * (LONGEST // 5 - 1)] * 5)
     calls = tuple(replace(CALL, line=n, source="y" * 999) for n in range(99))
     said = LastWords(UserFailure("E" * 40, words, calls, "z" * 999), replace(BATCH, rows=(row(0, 1, Position.after("1" * 56, 1)),)), in_pod=True)

@@ -23,7 +23,6 @@ LEASE = 6.0
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[FileIO, FileIO]]:
-    """The driver's end, and the supervisor's."""
     reading, writing = os.pipe()
     with FileIO(reading) as driver, FileIO(writing, "w") as supervisor:
         yield driver, supervisor
@@ -31,7 +30,6 @@ def pipe() -> Iterator[tuple[FileIO, FileIO]]:
 
 @pytest.mark.parametrize("said", [b"", b'{"generation": 1}'], ids=["none", "cut"])
 def test_without_orders_no_epoch_begins(pipe: tuple[FileIO, FileIO], said: bytes) -> None:
-    """The supervisor has died, or does not hold the lease."""
     driver, supervisor = pipe
     supervisor.write(said)
     supervisor.close()
@@ -56,8 +54,6 @@ def test_programs_of_the_users_function_find_standard_input_empty(pipe: tuple[Fi
 
 
 class Watched:
-    """A guard in virtual time, run to its end."""
-
     def __init__(self, source: FileIO, now: float, sent: float = 0.0) -> None:
         self.ended: list[float] = []
         self.guard = Guard(source, LEASE, sent, lambda: self.ended.append(now), clock=lambda: now)
@@ -75,7 +71,6 @@ def test_a_beat_that_arrived_counts_although_it_is_read_late(pipe: tuple[FileIO,
 
 @pytest.mark.parametrize(("now", "over"), [(3.99, False), (4.0, True)])
 def test_a_driver_ends_two_thirds_of_the_lease_after_the_send_of_its_last_accepted_beat(pipe: tuple[FileIO, FileIO], now: float, over: bool) -> None:  # noqa: FBT001
-    """Whatever the supervisor does then."""
     driver, supervisor = pipe
     watched = Watched(driver, now)
     thread = threading.Thread(target=watched.guard.run)
@@ -88,7 +83,6 @@ def test_a_driver_ends_two_thirds_of_the_lease_after_the_send_of_its_last_accept
 
 @pytest.mark.parametrize("said", [b"", b"what?\n"], ids=["the supervisor is gone", "nonsense"])
 def test_a_driver_ends_when_it_cannot_watch_its_lease(pipe: tuple[FileIO, FileIO], said: bytes) -> None:
-    """Nobody else would."""
     driver, supervisor = pipe
     supervisor.write(said)
     supervisor.close()
@@ -132,22 +126,18 @@ print(ending.code, ending.reason, store.consumer().released, flush=True)
 
 
 class Tree:
-    """A supervisor, its driver, and the driver's own child."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         self.process, self.said = process, process.stdout
         self.below = [os.pidfd_open(int(pid)) for pid in self.said.readline().split()]
 
     def wait_below(self, seconds: float) -> bool:
-        """Whether all below the supervisor end in time."""
         until = time.monotonic() + seconds
         return all(select.select([pid], [], [], max(0.0, until - time.monotonic()))[0] for pid in self.below)
 
 
 @pytest.fixture
 def tree() -> Iterator[Tree]:
-    """Working, with a lease of a few seconds."""
     root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": str(root / "consumer")}
     command = [sys.executable, "-c", SUPERVISOR.replace("{lease}", str(LEASE)), DRIVER.replace("{lease}", str(LEASE))]
@@ -164,7 +154,6 @@ def tree() -> Iterator[Tree]:
 
 
 def test_a_driver_lives_for_as_long_as_its_supervisor_beats(tree: Tree) -> None:
-    """Longer than one heartbeat carries it."""
     assert not tree.wait_below(LEASE)
 
 

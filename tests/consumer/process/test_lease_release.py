@@ -12,20 +12,16 @@ from sluice_consumer.process.lease_release import LeaseRelease
 
 @dataclass
 class Lease:
-    """A table that counts releases, and may not answer."""
-
     answers: bool = True
     released: list[str] = field(default_factory=list)
 
     def give(self) -> None:
-        """Releases."""
         self.released.append("released")
         if not self.answers:
             raise ServiceUnavailable("no answer")
 
 
 def test_it_is_released_once_no_task_can_be_working() -> None:
-    """And not a second time."""
     lease, quiet = Lease(), iter([False, False, True])
     end = LeaseRelease(quiet=lambda: next(quiet), give=lease.give)
     assert [end.release() for _ in range(5)] == [False, False, True, True, True]
@@ -40,7 +36,6 @@ def test_a_promise_of_a_forced_take_is_kept() -> None:
 
 
 def test_a_lease_that_was_lost_is_not_released() -> None:
-    """It is another run's."""
     lease = Lease()
     end = LeaseRelease(give=lease.give)
     end.keep()
@@ -49,12 +44,10 @@ def test_a_lease_that_was_lost_is_not_released() -> None:
 
 
 def test_a_run_that_never_had_a_lease_has_nothing_to_release() -> None:
-    """It was refused before."""
     assert LeaseRelease(quiet=lambda: False).release()
 
 
 def test_a_table_that_does_not_answer_is_asked_once() -> None:
-    """The lease runs out, and nobody waits for the table."""
     lease = Lease(answers=False)
     end = LeaseRelease(give=lease.give)
     with pytest.raises(ServiceUnavailable):

@@ -28,17 +28,14 @@ class Tables:
         self._leases = {OURS: FIRST + ours, THEIRS: FIRST + theirs}
 
     def key_schema(self, table: str) -> KeySchema | None:
-        """KCL's, for the table of that name."""
         return (TableKey("leaseKey", "HASH", "S"),) if table == self.name else None
 
     def scan(self, _table: str) -> list[dict[str, dict[str, str]]]:
-        """The leases."""
         counter = {"leaseCounter": {"N": str(self._renewals)}}
         return [{"leaseKey": {"S": key}, "checkpoint": {"S": str(at)}, **counter} for key, at in self._leases.items()]
 
 
 def seen(tables: Tables, **chosen: Any) -> Positions:
-    """What a driver sees of the stream `orders`."""
     return positions(tables, MigrationClaim(CLAIM.row, "arn", 0, chosen), ORDERS)
 
 
@@ -57,7 +54,6 @@ def test_a_consumer_works_if_a_position_of_its_stream_moves(later: Tables, chose
 
 
 def test_a_source_that_is_gone_is_refused_by_its_name() -> None:
-    """It may be removed, and may come back."""
     with pytest.raises(Refused, match="no source table old"):
         seen(Tables(name="another"))
 
@@ -75,7 +71,6 @@ def looked(*found: Tables | Exception) -> tuple[list[int], list[float]]:
 
 
 def look(found: Tables | Exception) -> Positions:
-    """One look."""
     if isinstance(found, Exception):
         raise found
     return seen(found)

@@ -19,7 +19,6 @@ from sluice_consumer.process import supervisor, wiring
 
 @pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> Targets:
-    """A stream, and no table."""
     targets, table, stream = Targets(None), CheckpointStore(MemoryTable()), MemoryStream("s")
     for name, made in (("store", table), ("catalog", stream), ("targets", targets)):
         monkeypatch.setattr(wiring, name, lambda _config, made=made: made)
@@ -36,7 +35,6 @@ def test_a_table_that_was_deleted_is_not_made_again(config: Config, services: Ta
 
 @pytest.mark.parametrize("made", [True, False])
 def test_a_table_that_is_there_is_opened_and_one_that_never_was_is_made(made: bool, services: Targets) -> None:  # noqa: FBT001
-    """Whoever has heard of it, and whoever has not."""
     services.table = MemoryTable() if made else None
     assert supervisor.open_table(CONFIG, made=made).consumer() is not None
     assert services.asked == ([] if made else ["t"])
@@ -56,7 +54,6 @@ def test_preparing_a_fresh_table_writes_one_plan_and_preparing_it_again_changes_
 
 
 def test_a_start_before_the_oldest_record_is_a_warning_of_the_start_that_counts(caplog: pytest.LogCaptureFixture) -> None:
-    """Once, and of no later start: then it has no effect."""
     stream, table = MemoryStream("s"), MemoryTable()
     stream.created_millis = 0
     config = replace(CONFIG, start=StartConfig("AT_TIMESTAMP", "2001-01-01T00:00:00Z"))
@@ -75,7 +72,6 @@ def test_a_start_before_the_oldest_record_is_a_warning_of_the_start_that_counts(
     ids=["was never begun", "is not complete", "is of another table"],
 )
 def test_nothing_starts_when_the_migration_that_was_asked_for(row: MigrationRow | None, found: str) -> None:
-    """It would start from the wrong place."""
     store = CheckpointStore(MemoryTable())
     if row:
         store.put_new(row.to_item())
@@ -85,7 +81,6 @@ def test_nothing_starts_when_the_migration_that_was_asked_for(row: MigrationRow 
 
 
 def test_nothing_starts_on_the_target_of_an_unfinished_migration() -> None:
-    """Even when this consumer was not told of it."""
     store = CheckpointStore(MemoryTable())
     store.put_new(MigrationRow("old", "kcl", 1).to_item())
     with pytest.raises(Refused, match=r"checkpoints\.table"):
@@ -93,7 +88,6 @@ def test_nothing_starts_on_the_target_of_an_unfinished_migration() -> None:
 
 
 def test_nothing_starts_on_a_recreated_stream() -> None:
-    """Refused before the lease is taken."""
     now = [1000]
     stream, store = MemoryStream("s", now=lambda: now[0]), CheckpointStore(MemoryTable())
     supervisor.prepare(CONFIG, store, stream)

@@ -21,7 +21,6 @@ FRAMES = [traceback.FrameSummary("/app/orders.py", 12, "write")]
 
 
 def parsed(**batch: Any) -> config.BatchConfig:
-    """A configuration with this batch."""
     document = {"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}, "batch": batch}
     return config.parse(json.dumps(document)).batch
 
@@ -37,7 +36,6 @@ def parsed(**batch: Any) -> config.BatchConfig:
     ],
 )
 def test_a_batch_has_an_end_unless_somebody_switches_it_off(batch: dict[str, Any], limits: BatchLimits) -> None:
-    """One that moves has a day."""
     assert overdue.limits(parsed(**batch), 2.0) == limits
 
 
@@ -48,7 +46,6 @@ def test_still_is_three_heartbeats_at_least() -> None:
 
 
 def test_a_second_limit_is_not_below_the_first() -> None:
-    """The default's, too."""
     for batch in ({"maxSecondsMoving": 60}, {"maxSeconds": 90, "maxSecondsMoving": 60}):
         with pytest.raises(Refused, match=r"batch\.maxSecondsMoving: must be (3600|90) or more, not 60"):
             overdue.limits(parsed(**batch), 2.0)
@@ -63,7 +60,6 @@ def test_a_second_limit_is_not_below_the_first() -> None:
     ],
 )
 def test_a_person_is_told_in_which_phase_a_batch_hangs(phase: BatchPhase, words: str) -> None:
-    """Only in the first case is it `process`."""
     batch = WatchedBatch(PLAN, phase, 3600.0, ValueError("no such column"))
     assert overdue.words(batch, FRAMES) == f"batch 7 of 0 shards has not ended after 3600 s (batch.maxSeconds): {words}"
 

@@ -25,14 +25,11 @@ DRAIN = 140.0
 
 @dataclass
 class Run:
-    """A run, in virtual time, and what its watch did."""
-
     time: float = 0.0
     done: list[str] = field(default_factory=list)
     draining: bool = False
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> RunWatch:
-        """The watch of this thread's run."""
         monkeypatch.setattr(overdue_here, "raise_in", lambda _thread, error: self.done.append(error.__name__))
         told = {name: (lambda name=name: self.done.append(name)) for name in ("cancel", "stop", "give up")}
         controls = RunControls(told["cancel"], told["stop"], told["give up"], lambda: self.draining, DRAIN)
@@ -40,7 +37,6 @@ class Run:
 
 
 def test_each_step_follows_when_the_one_before_has_not_helped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are cancelled all the while; the rest happens once."""
     run = Run()
     watch = run.watch(monkeypatch)
     notes: list[Any] = []
@@ -73,7 +69,6 @@ def test_a_drain_has_its_time_and_20_seconds(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_loop_in_python_is_ended_from_outside() -> None:
-    """A driver-side loop without Spark."""
     began, ended = threading.Event(), list[BaseException]()
 
     def process() -> None:

@@ -25,8 +25,6 @@ HERE = PodAddress("driver-1", "space", "10.0.0.7", "uid-1")
 
 
 class ApiServer(HTTPServer):
-    """Answers what it is told to; `asked` keeps the calls."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str, Mapping[str, str], bytes]] = []
@@ -43,17 +41,13 @@ class ApiServer(HTTPServer):
         authority.issue_cert("127.0.0.1").configure_cert(self.context)
 
     def client(self) -> PodAnnotations:
-        """As the pod of a driver makes it."""
         return PodAnnotations(HERE, self.folder, {own_pod.HOST: "127.0.0.1", own_pod.PORT: str(self.server_port)})
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One call."""
-
     server: ApiServer
 
     def do_GET(self) -> None:
-        """Keeps and answers it, or hangs up."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append((self.command, self.path, dict(self.headers), body))
         if self.server.answer is not None:
@@ -71,7 +65,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ApiServer]:
-    """It, with the files that a kubelet gives a pod."""
     made = ApiServer(tmp_path)
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -95,7 +88,6 @@ def test_a_patch_carries_the_uid_of_the_pod(server: ApiServer) -> None:
     ("metadata", "annotations"), [({}, {}), ({"annotations": None}, {}), ({"annotations": {"a": "b"}}, {"a": "b"})], ids=["none", "null", "one"]
 )
 def test_annotations_are_read(metadata: dict[str, Any], annotations: dict[str, str], server: ApiServer) -> None:
-    """A pod without any has none."""
     server.answer = (200, json.dumps({"kind": "Pod", "metadata": metadata}).encode())
     assert server.client().read() == annotations
 

@@ -21,26 +21,21 @@ STARTING, RUNNING, IDLE = ReportPhase.STARTING, ReportPhase.RUNNING, ReportPhase
 
 
 def said(**values: Any) -> pod.ReportChange:
-    """A change of some fields."""
     return lambda report: replace(report, **values)
 
 
 @dataclass
 class Annotations:
-    """The annotations of a pod; `broken` makes every call fail."""
-
     values: dict[str, str] = field(default_factory=dict)
     reports: list[dict[str, Any]] = field(default_factory=list)
     broken: bool = False
 
     def read(self) -> dict[str, str]:
-        """See `pod.Annotations`."""
         if self.broken:
             raise ConnectionError
         return self.values
 
     def write(self, annotations: Mapping[str, str | None]) -> None:
-        """See `pod.Annotations`."""
         if self.broken:
             raise ConnectionError
         assert annotations.keys() == {pod.REPORT}
@@ -48,7 +43,6 @@ class Annotations:
 
 
 def test_outside_kubernetes_there_is_no_pod() -> None:
-    """The variable of its name decides."""
     assert pod.from_environment({}) is None
 
 
@@ -96,8 +90,6 @@ def test_which_version_a_driver_is_of(environment: dict[str, str], spec: SpecNam
 
 
 class Bench:
-    """Reports in virtual time."""
-
     def __init__(self, number: int = 0) -> None:
         self.report, self.texts = ReportDraft(number), list[dict[str, Any]]()
 
@@ -110,14 +102,12 @@ class Bench:
 
 
 def test_a_report_is_written_on_change_and_not_more_often_than_every_five_seconds() -> None:
-    """Held back changes travel with the next one."""
     bench = Bench()
     assert [bench.at(t, phase=RUNNING, batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (10, 3)]] == [1, 1, 1, 2, 2]
     assert [report["batch"] for report in bench.texts] == [1, 3]
 
 
 def test_a_report_says_now_and_then_that_the_driver_lives() -> None:
-    """Even when nothing changed."""
     bench = Bench()
     assert [bench.at(t, phase=IDLE) for t in (0, pod.ALIVE_SECONDS - 1, pod.ALIVE_SECONDS)] == [1, 1, 2]
 
@@ -129,13 +119,11 @@ def test_a_change_of_phase_is_written_at_once() -> None:
 
 
 def test_the_first_executor_and_none_any_more_are_written_at_once() -> None:
-    """Readiness depends on it; how many they are can wait."""
     bench = Bench()
     assert [bench.at(t, executors=n) for t, n in [(0, 0), (0.1, 2), (0.2, 3), (0.3, 0)]] == [1, 2, 2, 3]
 
 
 def test_what_was_held_back_is_written_when_it_is_time() -> None:
-    """Nobody has to change anything for it."""
     bench = Bench()
     bench.at(0, phase=RUNNING)
     bench.at(1, batch=1)
@@ -150,7 +138,6 @@ def test_before_anything_was_said_nothing_is_written() -> None:
 
 
 def test_the_number_of_a_report_goes_on_where_the_supervisor_stopped() -> None:
-    """The operator sees that a report is newer."""
     bench = Bench(number=7)
     bench.at(0, phase=RUNNING)
     assert bench.texts[0]["number"] == 8
@@ -169,23 +156,18 @@ def test_a_report_that_fails_is_tried_again_under_another_number() -> None:
 
 
 class Silent:
-    """An API server that takes a request and does not answer before it is told to."""
-
     def __init__(self) -> None:
         self.asked, self.answer = queue.SimpleQueue[dict[str, Any]](), threading.Semaphore(0)
 
     def read(self) -> dict[str, str]:
-        """See `pod.Annotations`."""
         raise NotImplementedError
 
     def write(self, annotations: Mapping[str, str | None]) -> None:
-        """See `pod.Annotations`."""
         self.asked.put(json.loads(annotations[pod.REPORT] or ""))
         assert self.answer.acquire(timeout=60)
 
 
 def test_an_api_server_that_does_not_answer_holds_nobody_up() -> None:
-    """What happened meanwhile is one report, the newest."""
     server = Silent()
     reporter = Reporter(server)
     reporter.update(said(phase=STARTING))
@@ -198,7 +180,6 @@ def test_an_api_server_that_does_not_answer_holds_nobody_up() -> None:
 
 
 def test_a_report_that_fails_stops_nothing() -> None:
-    """Nothing of the protocol depends on it."""
     annotations, failed = Annotations(broken=True), threading.Event()
     reporter = Reporter(annotations)
     reporter._report.fail = failed.set  # type: ignore[method-assign]  # so that the next one is written at once
@@ -227,7 +208,6 @@ def test_a_supervisor_that_hands_over_reports_once_more_and_under_the_number_tha
 
 
 def test_without_a_pod_nothing_is_reported() -> None:
-    """A laptop has a log."""
     Reporter(None).update(said(phase=RUNNING))
 
 

@@ -20,8 +20,6 @@ Redrive = Callable[..., tuple[int, list[str]]]
 
 @pytest.fixture
 def redrive(monkeypatch: pytest.MonkeyPatch) -> Redrive:
-    """Runs the command over a program that ends so; returns the exit code and the program's arguments."""
-
     def run(*arguments: str, stdout: str = "", code: int = 0) -> tuple[int, list[str]]:
         commands: list[list[str]] = []
 
@@ -45,7 +43,6 @@ def test_a_person_is_told_what_was_redriven_and_what_was_left_out(redrive: Redri
 
 
 def test_a_program_is_given_the_document(redrive: Redrive, capsys: pytest.CaptureFixture[str]) -> None:
-    """And nothing else."""
     assert redrive("--json", stdout=json.dumps(RESULT))[0] == 0
     assert json.loads(capsys.readouterr().out) == RESULT
 
@@ -63,7 +60,6 @@ def test_the_options_reach_the_program(redrive: Redrive) -> None:
 
 
 def test_the_exit_code_is_that_of_the_program(redrive: Redrive, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was wrong stands above, in its own words."""
     assert redrive(code=65)[0] == 65
     assert "the dead letters were not redriven; the lines above say why" in " ".join(capsys.readouterr().err.split())
 
@@ -73,7 +69,6 @@ def test_the_exit_code_is_that_of_the_program(redrive: Redrive, capsys: pytest.C
 def test_a_result_that_cannot_be_printed_does_not_change_what_was_done(
     redrive: Redrive, encoding: str | None, more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The letters were redriven; nobody is shown a traceback."""
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding) if encoding else None)
     assert redrive(*more, stdout=json.dumps(RESULT))[0] == 0
     told = capsys.readouterr().err

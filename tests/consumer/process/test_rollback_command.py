@@ -20,7 +20,6 @@ FOUND = Rollback(
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Of a pipeline of one's own."""
     path = tmp_path / "config.json"
     stream, table = {"name": "orders", "region": "eu-west-1"}, {"table": "sluice_default_orders"}
     path.write_text(json.dumps({"format": 1, "stream": stream, "checkpoints": table, "pipeline": {"entrypoint": "orders:process"}}))
@@ -28,7 +27,6 @@ def config(tmp_path: Path) -> Path:
 
 
 def called(config: Path, *more: str) -> Result:
-    """The command line."""
     return CliRunner().invoke(main, ["rollback-sink", "--config", str(config), "--to-batch", "1041", *more])
 
 
@@ -50,7 +48,6 @@ def test_the_statements_alone_are_on_stdout(config: Path, monkeypatch: pytest.Mo
 
 
 def test_a_sink_without_such_a_batch_has_nothing_to_take_out(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is no failure."""
     monkeypatch.setattr(rollback_command, "found", lambda _options: Rollback("parquet", "s3a://lake/orders", 1041))
     result = called(config)
     assert (result.exit_code, result.stdout) == (0, "")
@@ -58,7 +55,6 @@ def test_a_sink_without_such_a_batch_has_nothing_to_take_out(config: Path, monke
 
 
 def test_a_function_of_yours_is_refused_before_spark_starts(config: Path) -> None:
-    """With the options that name its sink; without them nothing is guessed."""
     result = called(config)
     assert result.exit_code == 65
     assert "--sink iceberg --place lake.db.orders" in result.stderr

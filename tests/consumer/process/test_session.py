@@ -42,8 +42,6 @@ HOUR_MILLIS = 3_600_000
 
 
 class Bench:
-    """An epoch that is ready, and what may happen to it behind its back."""
-
     def __init__(self) -> None:
         self.now = 1_700_000_000_000
         self.stream, self.table = MemoryStream("s", now=lambda: self.now), MemoryTable()
@@ -53,7 +51,6 @@ class Bench:
         self.consumer.begin()
 
     def take(self) -> Epoch:
-        """A later epoch takes the lease."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token="t", lease_millis=1))
@@ -61,17 +58,13 @@ class Bench:
         return Epoch(after.generation, after.token)
 
     def recreate(self) -> None:
-        """The stream is deleted and made again."""
         self.now += 1
         self.stream.recreate()
 
     def delete(self) -> None:
-        """The stream is deleted."""
         self.stream.exists = False
 
     def cut(self) -> None:
-        """Nothing answers."""
-
         def refuse(*_: object) -> None:
             raise ServiceUnavailable("no answer")
 
@@ -103,8 +96,6 @@ def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, re
 
 @dataclass
 class Engine:
-    """Reads every shard of a batch; `act` happens meanwhile."""
-
     world: World
     epoch: Epoch
     identity: StreamIdentity
@@ -114,7 +105,6 @@ class Engine:
     read: list[bytes] = field(default_factory=list)
 
     def run(self, plan: BatchPlan) -> None:
-        """See `batches.consumer.Engine`."""
         store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
         reader = TaskAttempt(f"{self.epoch.generation}.0.0", 1)
         task = Task(
@@ -129,13 +119,10 @@ class Engine:
         """See `SparkEngine`."""
 
     def heartbeat(self) -> float:
-        """See `SparkEngine`."""
         return 10.0
 
 
 class World:
-    """A stream with records, a table, and epochs that work on them."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, hours_ago: float = 0, age_hours: float = 0) -> None:
         self.ago = round(age_hours * HOUR_MILLIS)
         self.now_millis = round(time.time() * 1000)  # of the service; batches take time, and nothing else does
@@ -152,12 +139,10 @@ class World:
         self.reports: list[DriverReport] = []
 
     def put(self, shard: int, *data: bytes) -> None:
-        """Puts records into a shard."""
         for each in data:
             self.stream.put_in(f"shardId-{shard:012d}", each)
 
     def epoch(self, **config: Any) -> Session:
-        """The next epoch."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
@@ -173,11 +158,9 @@ class World:
         return Session(whole, WorkLease(Epoch(after.generation, after.token), "released"), reporter, threading.Event())
 
     def engine(self, of: Session, act: Callable[[], object] = lambda: None) -> Engine:
-        """What runs an epoch's batches."""
         return Engine(self, of.consumer.epoch, of.consumer.identify(), act)
 
     def crash(self) -> None:
-        """An epoch binds its first batch, and dies in it."""
         dead = self.epoch()
         dead.begin(in_pod=False)
 
@@ -190,12 +173,10 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Everything there is."""
     return World(monkeypatch)
 
 
 def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(world: World) -> None:
-    """Everything that had arrived at the start, in as many batches as it takes."""
     world.put(0, *(b"%d" % n for n in range(9)))
     one = world.epoch()
     one.begin(in_pod=False)
@@ -224,7 +205,6 @@ def test_the_exit_message_says_which_records_had_expired_at_the_first_start(worl
 
 
 def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(world: World) -> None:
-    """Also of a batch that an earlier epoch had bound."""
     world.put(0, b"a")
     world.requests.add("kinesis/GetRecords")
     world.crash()
@@ -239,7 +219,6 @@ def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(worl
 
 
 def test_an_open_batch_that_expired_ends_an_epoch_before_it_begins(world: World) -> None:
-    """Spark was not even started."""
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
@@ -251,7 +230,6 @@ def test_an_open_batch_that_expired_ends_an_epoch_before_it_begins(world: World)
 
 
 def test_the_batch_that_is_open_when_an_epoch_fails_is_known_with_what_it_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And none is after a commit."""
     world.put(0, b"a", b"b", b"c")
     epoch = world.epoch()
     epoch.begin(in_pod=False)
@@ -276,7 +254,6 @@ def test_the_batch_that_is_open_when_an_epoch_fails_is_known_with_what_it_holds(
 
 
 def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
-    """In the log, the report and the metrics."""
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
@@ -290,7 +267,6 @@ def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
 
 
 def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """It is said once in the log, and looked at even while a batch takes its time."""
     world.ago = round(DAY_MILLIS * 0.9)
     one = world.epoch()
     one.begin(in_pod=False)
@@ -312,7 +288,6 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
 
 @pytest.mark.parametrize(("told", "reason"), [("_failing", WarningReason.ISOLATING), ("_lasting", WarningReason.OUTAGE_LASTS)])
 def test_a_batch_that_comes_again_and_an_outage_that_lasts_are_reported_until_they_are_over(world: World, told: str, reason: WarningReason) -> None:
-    """Each under a reason of its own, which is a condition of the resource."""
     one = world.epoch()
     one.begin(in_pod=False)
     getattr(one, told)("why")
@@ -322,7 +297,6 @@ def test_a_batch_that_comes_again_and_an_outage_that_lasts_are_reported_until_th
 
 
 def test_a_driver_reports_where_it_is(world: World) -> None:
-    """It starts, then runs while it reads, with its batch, and is idle when nothing is left."""
     world.put(0, b"a")
     one = world.epoch()
     one.begin(in_pod=False)
@@ -435,7 +409,6 @@ def test_a_retention_that_an_audit_found_reaches_the_tasks_of_the_next_batch(wor
 
 
 def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(world: World) -> None:
-    """It may have died between the commit and the report."""
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
@@ -467,7 +440,6 @@ def test_a_client_of_the_stream_goes_with_its_epoch(monkeypatch: pytest.MonkeyPa
 
 
 def test_slots_are_waited_for_while_nothing_watches_the_batch(world: World) -> None:
-    """Before each batch, and after each pause between two tries. What watches could neither end that wait nor tell it from a batch that hangs."""
     world.put(0, *(b"%d" % n for n in range(9)))
     one, watched, batches = world.epoch(), list[bool](), list[int]()
 

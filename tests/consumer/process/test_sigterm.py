@@ -15,7 +15,6 @@ from sluice_consumer.process.sigterm import set_on_term
 
 @pytest.fixture(autouse=True)
 def handler() -> Iterator[None]:
-    """The handler of the tests' process, put back."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)

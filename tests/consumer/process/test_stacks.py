@@ -17,18 +17,15 @@ SOCKET = FrameSummary("/usr/lib/python3.11/socket.py", 706, "readinto")
 
 
 def test_it_is_the_line_of_the_user_that_called_into_a_package() -> None:
-    """Not the line of the package that waits."""
     assert stacks.place([*LOOP, USER, REQUESTS, SOCKET]) == "/app/pipeline.py:12 in write"
 
 
 def test_before_process_was_called_it_is_sparks_turn() -> None:
-    """A cold Spark may take long."""
     assert stacks.place([LOOP[0], SOCKET]) == "nowhere yet: Spark plans the batch"
     assert stacks.place([*LOOP, SOCKET]) == "/usr/lib/python3.11/socket.py:706 in readinto"
 
 
 def test_all_threads_are_told_by_name() -> None:
-    """This one, and one that waits."""
     over = threading.Event()
     waiting = threading.Thread(target=over.wait, name="waits for the test")
     waiting.start()

@@ -38,8 +38,6 @@ from sluice_consumer.spark import threads
 
 
 class Setting:
-    """A consumer whose lease is held, and who stands by for it; time is virtual."""
-
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.targets, self.stream = Targets(None), MemoryStream("s")
         self.store = CheckpointStore(MemoryTable())
@@ -54,7 +52,6 @@ class Setting:
         self.driver = cast("DriverProcess", SimpleNamespace(poll=lambda: None, ready=lambda: self.ready))
 
     def at(self, moment: float, what: Callable[[], object]) -> Setting:
-        """Something happens while it stands by."""
         self.time.at[moment] = what
         return self
 
@@ -64,7 +61,6 @@ class Setting:
 
     @property
     def lease(self) -> tuple[int, bool]:
-        """Generation, and whether it is released."""
         row = self.store.consumer()
         assert row is not None
         return row.generation, row.released
@@ -72,7 +68,6 @@ class Setting:
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Setting:
-    """With its services in memory."""
     return Setting(monkeypatch)
 
 
@@ -82,7 +77,6 @@ def setting(monkeypatch: pytest.MonkeyPatch) -> Setting:
     ids=["by force", "with an end"],
 )
 def test_nothing_stands_by(config: Config, says: str) -> None:
-    """The message names the setting."""
     with pytest.raises(Refused, match=says):
         standby.check(config)
 
@@ -110,7 +104,6 @@ def test_a_standby_says_once_that_its_driver_is_ready(setting: Setting) -> None:
 
 
 def expired() -> ServiceUnavailable:
-    """What a look comes to whose session token is over, and whose source has no other one."""
     error = ServiceUnavailable("GetItem on table t: no success in 9 tries over 10 s")
     error.__cause__ = Again("ExpiredTokenException: the token has expired", cause=EXPIRED_TOKEN)
     return error
@@ -119,7 +112,6 @@ def expired() -> ServiceUnavailable:
 def watched(
     setting: Setting, monkeypatch: pytest.MonkeyPatch, silent: tuple[float, float], error: Callable[[], Exception] = lambda: ServiceUnavailable("no")
 ) -> list[tuple[str, float]]:
-    """What it says while the table does not answer for some time. It has the lease in the end, or ends."""
     said, read = list[tuple[str, float]](), setting.store.consumer
     setting.ready = True
 
@@ -148,7 +140,6 @@ def test_a_standby_whose_table_does_not_answer_says_that_it_is_not_ready(setting
 
 
 def test_a_standby_whose_table_does_not_answer_ends_after_minutes(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would wait for ever. The lease is not touched."""
     said = watched(setting, monkeypatch, (5.2, 1e9))
     assert [word for word, _ in said] == ["ready", "lost", "ended"]
     assert standby.NO_ANSWER_SECONDS <= said[2][1] - said[1][1] < standby.NO_ANSWER_SECONDS + 2
@@ -181,7 +172,6 @@ def test_only_a_key_that_the_table_refuses_ends_a_standby_early(cause: str) -> N
 
 
 def test_an_expired_token_is_told_apart_by_what_the_service_answers() -> None:
-    """Through the adapter: the error code is the cause of the error that a look ends with."""
     answer = {
         "Error": {"Code": EXPIRED_TOKEN, "Message": "The security token included in the request is expired"},
         "ResponseMetadata": {"HTTPStatusCode": 400},
@@ -217,8 +207,6 @@ def test_a_table_that_was_restored_while_a_driver_stood_by_is_refused_and_its_le
 
 
 def test_a_stream_that_was_made_again_while_a_driver_stood_by_is_refused(setting: Setting) -> None:
-    """Before its driver has an epoch."""
-
     def recreated() -> None:
         setting.stream.created_millis += 1
         setting.store.release(setting.first.epoch)
@@ -241,7 +229,6 @@ def test_a_table_that_was_deleted_while_a_driver_stood_by_is_not_made_again(sett
 
 
 def test_a_check_that_takes_long_does_not_cost_the_lease(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The supervisor beats, and the driver is told of the last beat that was accepted."""
     beaten, real = list[float](), setting.keeper.heart
 
     def heart(taken: TakenLease) -> supervisor.Heartbeats:
@@ -256,7 +243,6 @@ def test_a_check_that_takes_long_does_not_cost_the_lease(setting: Setting, monke
 
 
 def test_a_driver_that_dies_ends_its_standby_within_a_look(setting: Setting) -> None:
-    """There is nobody to hand an epoch to; the lease is not touched."""
     driver_over = lambda: setattr(setting.driver, "poll", lambda: 1)  # noqa: E731
     with pytest.raises(standby.DriverOver):
         setting.at(3.0, driver_over).take()
@@ -264,7 +250,6 @@ def test_a_driver_that_dies_ends_its_standby_within_a_look(setting: Setting) -> 
 
 
 def test_sigterm_ends_a_standby_and_the_lease_is_not_touched(setting: Setting) -> None:
-    """It holds nothing, so that nothing is drained."""
     with pytest.raises(Stopped):
         setting.at(3.0, setting.keeper.on_term).take()
     assert (setting.time.now, setting.lease) == (3.0, (1, False))
@@ -281,7 +266,6 @@ def test_sigterm_ends_a_standby_and_the_lease_is_not_touched(setting: Setting) -
     ids=["killed", "without a word", "refused", "done"],
 )
 def test_a_standby_ends_as_its_driver_has(code: str, ends: tuple[int, str]) -> None:
-    """One that is done before it has an epoch has done nothing."""
     with child_process.starting([sys.executable, "-c", code]) as process:
         process.wait(60)
         ending = standby.ending(process)
@@ -308,13 +292,11 @@ def process(_batch: object, _info: object) -> None:
 
 
 def prepare(_spark: object, _args: object) -> None:
-    """Notes that it was called."""
     called.append("prepared")
 
 
 @pytest.fixture
 def ready(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
-    """A driver that stands by, before it is ready; its Spark is none."""
     called.clear()
     monkeypatch.setattr(driver, "warm_up_here", lambda *_: called.append("warm"))
     monkeypatch.setattr(driver, "load", lambda _entrypoint: process)
@@ -343,13 +325,11 @@ def test_a_pipeline_is_prepared_before_the_take_only_if_it_says_that_it_may_be(s
 
 
 def jvm(is_stopped: Callable[[], bool]) -> Any:
-    """A session whose JVM answers so."""
     scala = SimpleNamespace(isStopped=is_stopped)
     return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala)))
 
 
 def test_a_jvm_that_is_gone_or_stopped_or_hangs_cannot_work() -> None:
-    """For a standby none of the three will do."""
     never = threading.Event()
     hangs, gone = jvm(lambda: never.wait(60)), jvm(lambda: (_ for _ in ()).throw(ConnectionRefusedError()))
     assert [threads.can_work(one, 0.05) for one in (hangs, gone, jvm(lambda: True))] == [False] * 3
@@ -368,7 +348,6 @@ def test_a_standby_whose_jvm_is_gone_ends_instead_of_waiting_for_a_lease(ready: 
 
 
 def test_metrics_of_a_standby_say_so_until_it_has_the_lease(ready: Driver) -> None:
-    """On the port that it keeps."""
     metrics = ready._metrics
     metrics.stands_by(MetricsConfig(port=0), in_pod=False)
     port = metrics.serve(MetricsConfig(port=0), everywhere=False)
@@ -379,7 +358,6 @@ def test_metrics_of_a_standby_say_so_until_it_has_the_lease(ready: Driver) -> No
 
 
 def test_a_supervisor_sees_that_its_driver_is_ready() -> None:
-    """By the mark that it leaves, and not before."""
     code = "import sys; from sluice_consumer.process.ending import OwnWord; OwnWord.open(); sys.stdin.readline(); OwnWord.mark('ready'); sys.exit()"
     with child_process.starting([sys.executable, "-c", code]) as child:
         assert not child.ready()
@@ -391,14 +369,12 @@ def test_a_supervisor_sees_that_its_driver_is_ready() -> None:
 
 @pytest.mark.parametrize("end", [["--until-tip"], ["--until-timestamp", "2026-01-01T00:00:00Z"]])
 def test_a_run_with_an_end_does_not_stand_by(end: list[str], tmp_path: Path) -> None:
-    """Usage, before anything is read."""
     done = CliRunner().invoke(main_module.main, ["--config", str(tmp_path / "none.json"), "--standby", *end])
     assert done.exit_code == 2
     assert "--standby" in done.output
 
 
 def test_the_driver_s_program_hears_that_it_stands_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Both processes have to know."""
     seen = list[Any]()
     monkeypatch.setattr(main_module, "supervise", lambda _path, arguments, *_: seen.append(arguments) or 0)
     monkeypatch.setattr(os, "_exit", sys.exit)

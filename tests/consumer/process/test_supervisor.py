@@ -96,7 +96,6 @@ def test_being_told_again_gives_a_drain_no_more_time() -> None:
 
 
 def test_a_drain_has_all_of_its_time() -> None:
-    """A driver that ends by itself is not killed, however late."""
     assert Drain(DRAINS).told().watched(at=LIMIT - 0.001) == (0, "Drained", True)
 
 
@@ -116,7 +115,6 @@ def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None
 
 
 def test_a_driver_may_start_spark_once_it_is_told_so(tmp_path: Path) -> None:
-    """With what the checks found for its environment."""
     with children.starting(["sh", "-c", f"head -n 1 >{tmp_path}/said"]) as child:
         children.permit(child, {"SLUICE_KINESIS_ENCODING": "json"})
         assert child.wait(60) == 0
@@ -164,14 +162,12 @@ def test_a_line_for_a_driver_is_written_to_no_other_file(monkeypatch: pytest.Mon
 
 
 def test_a_driver_dies_when_its_lease_is_not_taken() -> None:
-    """With all that it has started: it has no epoch to work for."""
     with pytest.raises(LeaseHeld), children.starting(["sleep", "60"]) as child:
         raise LeaseHeld("it beats")
     assert child.poll() == -signal.SIGKILL
 
 
 def test_a_driver_gets_its_epoch_once_the_lease_is_taken(tmp_path: Path) -> None:
-    """On standard input, and nothing before."""
     _, taken = leased()
     with children.starting(["sh", "-c", f"head -n 1 >{tmp_path}/said"]) as child:
         children.order(child, replace(taken, wait_out_millis=7, how="forced"), number=5)
@@ -181,7 +177,6 @@ def test_a_driver_gets_its_epoch_once_the_lease_is_taken(tmp_path: Path) -> None
 
 
 def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit_code() -> None:
-    """Not by the orders that could not be handed over; and its lease is not released."""
     store, taken = leased()
     with children.starting(["sh", "-c", "printf 3 >/proc/self/fd/$SLUICE_OWN_WORD; exit 3"]) as child:
         child.wait(60)
@@ -200,7 +195,6 @@ def test_a_driver_without_its_supervisor_does_not_start(monkeypatch: pytest.Monk
 
 
 def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
-    """Nobody can be working."""
     store, taken = leased()
     store.release(taken.epoch)
     virtual = Time()
@@ -210,7 +204,6 @@ def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
 
 
 def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_promised() -> None:
-    """The holder's promise counts, not the taker's."""
     store, _ = leased()
     virtual = Time()
     taken = take_over(store, LeaseRequest(1000, "me", ""), virtual.watcher())
@@ -219,7 +212,6 @@ def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_pro
 
 
 def test_a_lease_that_beats_is_held() -> None:
-    """Even with the very last look."""
     store, taken = leased()
     virtual = Time(at={LEASE - 0.1: lambda: store.beat(taken.epoch)})
     with pytest.raises(LeaseHeld):
@@ -236,7 +228,6 @@ def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
 
 
 def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:
-    """There is nothing to force."""
     store, taken = leased()
     store.release(taken.epoch)
     assert take_over(store, LeaseRequest(1000, "me", "", force=True), Time().watcher()).wait_out_millis == 0
@@ -244,7 +235,6 @@ def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:
 
 @pytest.mark.parametrize("force", [True, False])
 def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
-    """Its positions belong to another system now."""
     store = CheckpointStore(MemoryTable())
     store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
     with pytest.raises(Refused, match="EXPORTED"):
@@ -263,14 +253,12 @@ def test_a_driver_asks_for_the_lease_as_the_owner_that_its_pod_names(monkeypatch
 
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:
-    """There is nothing to drain."""
     with pytest.raises(Stopped) as stopped:
         Supervisor(CONFIG, CheckpointStore(MemoryTable()), CheckpointStore(MemoryTable())).on_term()
     assert stopped.value.exit_code == 0
 
 
 def test_sigterm_while_the_lease_is_waited_for_ends_the_wait() -> None:
-    """It may take minutes, and nothing was taken."""
     store, _ = leased()
     keeper, virtual = Supervisor(CONFIG, store, store), Time()
     virtual.at[10.0] = keeper.on_term
@@ -297,7 +285,6 @@ def test_sigterm_in_the_middle_of_a_take_releases_what_was_taken(force: bool) ->
 
 
 def test_sigterm_between_take_and_watch_reaches_the_driver() -> None:
-    """The driver drains, and its lease is released."""
     drain = Drain(DRAINS)
     keeper = drain.keeper = Supervisor(CONFIG, drain.store, drain.store, lambda: drain.now)
     keeper._waits = False

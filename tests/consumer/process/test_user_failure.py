@@ -42,7 +42,6 @@ OLD = (
 
 @pytest.mark.parametrize("error", [PythonException(NEW), Py4JJavaError(OLD)], ids=["PySpark's exception", "py4j's"])
 def test_an_exception_of_a_worker_is_the_users_own_with_the_users_frames(error: Exception) -> None:
-    """Not Spark's, which only carries it: once, with no frame of PySpark's and no stack of Java's."""
     assert failure_of(error, "orders") == UserFailure("KeyError", "'amount'", OF_A_WORKER)
 
 
@@ -52,7 +51,6 @@ def test_the_source_of_a_frame_is_its_line_and_not_what_underlines_it() -> None:
 
 
 def test_an_exception_of_a_worker_that_was_raised_from_another_names_both() -> None:
-    """The last one is what ended the task."""
     text = (
         f"Traceback (most recent call last):\n{FRAMES}KeyError: 'amount'\n\nThe above exception was the direct cause of the following exception:\n\n"
         'Traceback (most recent call last):\n  File "/opt/sluice/app/orders.py", line 20, in order\n    raise shop.BadOrder(n) from error\n'
@@ -69,7 +67,6 @@ def test_a_recursion_without_end_is_named_though_python_leaves_lines_out() -> No
 
 
 def raised(text: str) -> Exception:
-    """What the user's function raises, in the driver."""
     try:
         json.loads(text)
     except ValueError as error:
@@ -78,7 +75,6 @@ def raised(text: str) -> Exception:
 
 
 def test_where_a_library_raised_the_users_call_of_it_is_the_place() -> None:
-    """A frame inside `json` helps nobody."""
     failure = failure_of(raised("{"), "orders")
     assert [(frame.file, frame.function) for frame in failure.frames] == [(HERE, "raised")]
     assert failure.kind == "JSONDecodeError"
@@ -114,7 +110,6 @@ def test_of_a_query_that_spark_refuses_the_sentence_is_left_without_its_plan() -
 
 
 def test_long_words_are_cut_and_those_of_a_refusal_are_not() -> None:
-    """A refusal ends with what to do."""
     assert len(failure_of(ValueError("x" * 9999), "orders").words) == LONGEST
     assert len(failure_of(ValueError("x\n" * 99), "orders").words.splitlines()) == 5
     assert failure_of(Refused("x" * 999), "orders").words == "x" * 999

@@ -19,7 +19,6 @@ CONFIG = Config(
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients are made, and never used."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
 
@@ -54,6 +53,5 @@ def test_a_standby_knows_long_before_a_lease_ends_that_its_table_does_not_answer
 
 
 def api(adapter: Any) -> Any:
-    """The client of an adapter."""
     table: Any = adapter._table if isinstance(adapter, OwnTable) else adapter
     return table._api

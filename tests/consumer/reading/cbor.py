@@ -20,7 +20,6 @@ def head(major: int, size: int) -> bytes:
 
 
 def text(value: str) -> bytes:
-    """A text string."""
     return head(TEXT, len(value.encode())) + value.encode()
 
 
@@ -67,12 +66,10 @@ class Style:
     extra: dict[str, bytes] = field(default_factory=dict)
 
     def pairs(self, pairs: Sequence[tuple[str, bytes]]) -> bytes:
-        """A map."""
         inside = b"".join(text(key) + value for key, value in pairs)
         return b"\xbf" + inside + b"\xff" if self.indefinite else head(MAP, len(pairs)) + inside
 
     def record(self, sequence: str, key: str, data: bytes, arrival: int) -> bytes:
-        """One record."""
         values = {
             "SequenceNumber": text(sequence),
             "PartitionKey": self.key(key),
@@ -82,7 +79,6 @@ class Style:
         return self.pairs([(name, values[name]) for name in (*self.order, *self.extra)])
 
     def reply(self, records: Records, iterator: str = "next", behind: int = 12) -> bytes:
-        """A GetRecords reply."""
         rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
         inside = b"".join(self.record(*row) for row in rows)
         array = b"\x9f" + inside + b"\xff" if self.indefinite else head(ARRAY, len(records)) + inside

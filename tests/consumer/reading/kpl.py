@@ -9,13 +9,11 @@ from sluice_consumer.shards.aggregation import MAGIC
 
 
 def varint(number: int) -> bytes:
-    """A protobuf varint."""
     low, rest = number & 0x7F, number >> 7
     return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
 
 
 def field_bytes(number: int, payload: bytes) -> bytes:
-    """A protobuf field of wire type 2."""
     return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
@@ -32,5 +30,4 @@ def aggregate(users: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def empties(count: int, key: bytes) -> bytes:
-    """An aggregate of so many empty user records that share one key."""
     return seal(field_bytes(1, key) + b"\x1a\x04\x08\x00\x1a\x00" * count)

@@ -14,12 +14,10 @@ EMPTY = seal(field_bytes(1, b"key"))  # keys, and no user record
 
 
 def refuse(*_call: object) -> Page:
-    """The shard is gone."""
     raise ShardNotFound("no such shard")
 
 
 def in_turn(*answers: Callable[..., Page]) -> Callable[..., Page]:
-    """One call after the other is answered by each of them."""
     left = iter(answers)
 
     def answer(*call: object) -> Page:
@@ -29,10 +27,8 @@ def in_turn(*answers: Callable[..., Page]) -> Callable[..., Page]:
 
 
 def at_the_tip(_shard: str, iterator: str, _limit: int) -> Page:
-    """Nothing new, and no end."""
     return Page(Records(), iterator, 0, None, 0)
 
 
 def expire(*_call: object) -> Page:
-    """The iterator is too old."""
     raise IteratorExpired("expired")

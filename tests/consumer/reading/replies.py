@@ -18,15 +18,12 @@ Answer = Exception | tuple[int, bytes]
 
 
 class Server:
-    """A connection pool that answers from a list, the last one for ever, and keeps what it was asked."""
-
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.asked: list[tuple[str, str, dict[str, Any], dict[str, str]]] = []
         self.headers = {"Date": DATE}
 
     def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
-        """See `urllib3.PoolManager.request`."""
         spoken = json.loads if headers["Content-Type"] == JSON.content_type else cbor2.loads
         self.asked.append((method, url, spoken(body), headers))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -35,22 +32,18 @@ class Server:
         return urllib3.HTTPResponse(answer[1], status=answer[0], headers=self.headers, preload_content=True)
 
     def says(self, *answers: Answer | dict[str, Any]) -> None:
-        """What comes next."""
         self.answers = [(200, json.dumps(answer).encode()) if isinstance(answer, dict) else answer for answer in answers]
 
 
 def error(code: str, message: str = "", status: int = 400) -> Answer:
-    """A failed reply."""
     return status, json.dumps({"__type": f"com.amazonaws.kinesis.v20131202#{code}", "message": message}).encode()
 
 
 def spoken(server: Server) -> list[str]:
-    """The formats that were asked in."""
     return [headers["Content-Type"].rpartition("-amz-")[2] for _, _, _, headers in server.asked]
 
 
 def get_records(kinesis: HttpKinesis) -> Any:
-    """One call."""
     return kinesis.get_records("shard", "iterator", 5)
 
 

@@ -31,7 +31,6 @@ class Stream:
         self.reader = ShardReader(self.client, self.memory, self.memory.describe())
 
     def behaves(self, **behaviour: Any) -> None:
-        """Changes the service's behaviour."""
         self.client.behaviour = FakeBehaviour(**behaviour)
 
     def put(self, *payloads: bytes) -> list[str]:
@@ -43,13 +42,10 @@ class Stream:
         return numbers
 
     def fetch(self, position: Position = TRIM_HORIZON, limits: Limits = PLENTY, read_to: int = 0) -> Fetched:
-        """A range of the first shard."""
         return self.reader.fetch(FetchRequest(SHARD, position, read_to), limits)
 
     def go_on(self, fetched: Fetched) -> Fetched:
-        """The range after it, as the next batch reads it."""
         return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to, fetched.iterator), PLENTY)
 
     def replay(self, fetched: Fetched) -> Fetched:
-        """The same range again."""
         return self.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))

@@ -15,21 +15,18 @@ SESSION = settings(max_examples=60, deadline=None)
 @given(users=st.lists(st.tuples(st.text(max_size=20), st.binary(max_size=300)), min_size=1, max_size=200))
 @SESSION
 def test_what_was_aggregated_comes_out_in_order_with_its_keys(users: list[tuple[str, bytes]]) -> None:
-    """Any user records, encoded and decoded, are the same."""
     assert user_records("outer", aggregate(users)) == [UserRecord(sub, key, data) for sub, (key, data) in enumerate(users)]
 
 
 @given(data=st.binary(max_size=200))
 @SESSION
 def test_a_plain_record_is_its_own_only_user_record(data: bytes) -> None:
-    """Without the magic there is nothing to take apart."""
     assert user_records("key", data) == [UserRecord(0, "key", data)]
 
 
 @given(body=st.binary(min_size=1, max_size=60))
 @SESSION
 def test_garbage_in_a_valid_envelope_never_raises(body: bytes) -> None:
-    """Magic and digest may be right around anything at all."""
     data = seal(body)
     found = user_records("key", data)
     assert found == [UserRecord(0, "key", data)] or all(user.data in data for user in found)
@@ -40,7 +37,6 @@ def test_garbage_in_a_valid_envelope_never_raises(body: bytes) -> None:
 )
 @SESSION
 def test_one_wrong_byte_makes_it_a_plain_record(users: list[tuple[str, bytes]], at: int, by: int) -> None:
-    """The digest guards every byte after the magic."""
     broken = bytearray(aggregate(users))
     broken[4 + at % (len(broken) - 4)] ^= by
     assert user_records("key", bytes(broken)) == [UserRecord(0, "key", bytes(broken))]
@@ -66,7 +62,6 @@ MALFORMED = {
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
 def test_a_malformed_message_is_a_plain_record(body: bytes) -> None:
-    """Nothing is lost: the payload is delivered as it came."""
     assert user_records("key", seal(body)) == [UserRecord(0, "key", seal(body))]
 
 

@@ -24,8 +24,6 @@ TWELVE = Position.after("12")
 
 @dataclass
 class Source:
-    """Gives what a test says, and remembers what it was asked."""
-
     end: Position = TWELVE
     sequences: tuple[str, ...] = ("11", "12")
     children: tuple[Child, ...] | None = None
@@ -34,12 +32,10 @@ class Source:
     asked: list[object] = field(default_factory=list)
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
-        """See `ShardSource`."""
         self.asked.append((place, limits))
         return self._fetched(place.position, self.end)
 
     def replay(self, bound: BoundRange) -> Fetched:
-        """See `ShardSource`."""
         self.asked.append(bound)
         return self._fetched(bound.start, bound.end)
 
@@ -51,8 +47,6 @@ class Source:
 
 
 class Bench:
-    """A table with one shard, and what a task waited."""
-
     def __init__(self, row: ShardRow = ROW) -> None:
         self.table = MemoryTable()
         self.store = CheckpointStore(self.table)
@@ -60,13 +54,11 @@ class Bench:
         self.waited: list[float] = []
 
     def read(self, source: Source, row: ShardRow | None = None, key: str = "4.0.0", attempt: int = 1, batch: int = 6) -> Fetched:
-        """Reads the shard as an attempt of a task."""
         task = Task(EPOCH, batch, TaskAttempt(key, attempt), Limits(10, 100), LEASE, self.waited.append)
         return read_shard(self.store, source, task, row or self.row)
 
     @property
     def row(self) -> ShardRow:
-        """The shard's row as it stands."""
         return self.store.shards()["s"]
 
 
@@ -82,7 +74,6 @@ def test_a_new_range_goes_on_where_the_last_one_ended_and_is_bound_before_it_is_
 
 
 def test_each_range_goes_on_with_the_iterator_that_the_last_one_left() -> None:
-    """Whichever worker reads it, of whichever epoch: it stands in the row."""
     bench, source = Bench(), Source(iterator="AAAA")
     bench.read(source)
     assert bench.row.iterator == "AAAA"
@@ -120,7 +111,6 @@ OTHERS = {
 
 @pytest.mark.parametrize("row", OTHERS.values(), ids=OTHERS)
 def test_parents_are_asked_for_only_by_a_shard_that_nobody_has_read(row: ShardRow) -> None:
-    """Every other range costs no call more."""
     bench, source = Bench(row), Source()
     bench.store.put_new(replace(PARENT, read_to=800).to_item())
     bench.read(source)
@@ -137,7 +127,6 @@ def test_parents_that_have_come_farther_since_are_asked(batch: int) -> None:
 
 
 def test_an_empty_range_is_bound_too() -> None:
-    """What a batch contains is fixed, also when it is nothing."""
     bench = Bench(replace(ROW, first="9"))
     bench.read(Source(Position.after("10"), ()))
     assert (bench.row.batch, bench.row.records, bench.row.first) == (6, 0, None)
@@ -189,7 +178,6 @@ def test_a_retry_waits_out_the_lease_before_it_replays() -> None:
 
 
 def test_an_attempt_that_is_too_late_gives_way_to_the_retry() -> None:
-    """Refused by a later attempt."""
     bench, stale = Bench(), ROW
     bench.read(Source(), attempt=2)
     with pytest.raises(LostRace):
@@ -197,7 +185,6 @@ def test_an_attempt_that_is_too_late_gives_way_to_the_retry() -> None:
 
 
 def test_a_bind_that_lost_to_another_task_discards_what_it_fetched() -> None:
-    """It had seen more; the batch is what was bound first."""
     bench, stale = Bench(), ROW
     bench.read(Source(Position.after("11"), ("11",)))
     source = Source()
@@ -227,14 +214,12 @@ def test_what_an_earlier_epoch_bound_is_replayed_at_once() -> None:
     ids=["a later epoch fenced the row", "a later epoch replays the batch", "a later batch is open", "the row ends elsewhere"],
 )
 def test_nothing_is_handed_over_when(changed: dict[str, object], error: type[Exception]) -> None:
-    """The task had read the row before it changed."""
     bench = Bench(replace(ROW, **changed))  # type: ignore[arg-type]  # literals of a test
     with pytest.raises(error):
         bench.read(Source(), row=ROW)
 
 
 def test_a_task_of_a_past_batch_fetches_nothing() -> None:
-    """Its shard may have ended since; nothing can be read from END."""
     bench, source = Bench(replace(ROW, end=END, batch=7)), Source()
     with pytest.raises(LostRace):
         bench.read(source)
@@ -242,7 +227,6 @@ def test_a_task_of_a_past_batch_fetches_nothing() -> None:
 
 
 def test_a_row_that_nobody_fenced_yet_is_fenced_and_bound_again() -> None:
-    """A row put by an earlier epoch after this one read them."""
     bench = Bench(replace(ROW, generation=3))
     bench.read(Source())
     assert (bench.row.generation, bench.row.batch) == (4, 6)

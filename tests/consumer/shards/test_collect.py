@@ -24,19 +24,16 @@ COUNT = cbor.WORTH_IT
 
 
 def page(first: int, payloads: list[bytes]) -> Records:
-    """Records with numbers from `first` on."""
     numbers = range(first, first + len(payloads))
     return Records([str(n) for n in numbers], [f"k{n}" for n in numbers], payloads, [START_MILLIS + n for n in numbers])
 
 
 def packed(records: Records) -> RecordColumns:
-    """As they come in a long reply."""
     found: RecordColumns = cbor.decode(Style().reply(records))["Records"]
     return found
 
 
 def gathered(start: Position, pages: Iterable[RecordColumns], limits: tuple[int, int]) -> RangeBuffer:
-    """What is taken of these replies."""
     taken = RangeBuffer(start)
     for each in pages:
         if not taken.take(each, *limits):
@@ -52,7 +49,6 @@ def gathered(start: Position, pages: Iterable[RecordColumns], limits: tuple[int,
 )
 @SESSION
 def test_packed_and_listed_records_give_the_same_range(sizes: list[int], aggregates: set[int], limits: tuple[int, int], start: Position) -> None:
-    """Limits, aggregates, and what lies before the start."""
     payloads = [AGGREGATE if i in aggregates else b"x" * size for i, size in enumerate(sizes)]
     pages = [page(1000, payloads[:COUNT]), page(1000 + COUNT, payloads[COUNT:])]
     listed, fast = gathered(start, pages, limits), gathered(start, map(packed, pages), limits)
@@ -63,7 +59,6 @@ def test_packed_and_listed_records_give_the_same_range(sizes: list[int], aggrega
 
 
 def test_a_limit_cuts_between_records_and_counts_from_the_first() -> None:
-    """At least one is taken, whatever its size."""
     made = packed(page(0, [b"x" * 10] * COUNT))
     for limits, taken in [((5, 1000), 5), ((1000, 39), 3), ((1000, 40), 4), ((1, 1), 1)]:
         assert len(gathered(TRIM_HORIZON, [made], limits).columns) == taken

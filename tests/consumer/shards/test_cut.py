@@ -20,14 +20,12 @@ BOUNDED = replace(PLENTY, until_millis=UNTIL)
 
 
 def past(fetched: Fetched) -> bool:
-    """Whether a shard whose last range this is, is past the timestamp."""
     bound = {"read_to": fetched.read_to, "behind": fetched.behind, "iterator": fetched.iterator, "records": fetched.records}
     row = ShardRow(SHARD, fetched.start, fetched.end, batch=1, readers={"1.0.0": 1}, **bound)  # type: ignore[arg-type]  # of one dictionary
     return RunEnd(UNTIL).past(TableView({SHARD: row}, 1, frozenset())) == {SHARD}
 
 
 def test_a_record_that_arrived_at_the_timestamp_is_not_in_the_range(stream: Stream) -> None:
-    """Those in front of it are, and the next reader begins with it."""
     numbers = stream.put(b"0", b"1", b"at", b"after")
     fetched = stream.fetch(limits=BOUNDED)
     assert (fetched.columns.data, fetched.end, fetched.read_to, fetched.cut) == ([b"0", b"1"], Position.after(numbers[1]), UNTIL, True)
@@ -45,7 +43,6 @@ def test_what_lies_behind_the_cut_is_not_delivered_whatever_its_arrival(stream: 
 
 
 def test_an_earlier_arrival_in_front_of_the_cut_is_delivered(stream: Stream) -> None:
-    """It is in front of the first record that a start at the timestamp begins with."""
     stream.put(b"0")
     stream.now = START_MILLIS - 5000
     stream.put(b"early")
@@ -55,7 +52,6 @@ def test_an_earlier_arrival_in_front_of_the_cut_is_delivered(stream: Stream) -> 
 
 
 def test_a_shard_whose_first_record_is_behind_the_timestamp_is_cut_where_it_begins(stream: Stream) -> None:
-    """One range says so; it moves nothing. It is never at the tip, whatever the service says in that second."""
     stream.now = UNTIL
     stream.put(b"at")
     fetched = stream.fetch(limits=BOUNDED)
@@ -73,7 +69,6 @@ def test_the_cut_comes_before_the_end_of_a_shard(stream: Stream) -> None:
 
 
 def test_a_shard_that_ended_before_the_timestamp_is_read_to_its_end(stream: Stream) -> None:
-    """Its children are read then."""
     stream.put(b"0")
     children = stream.memory.split(SHARD)
     stream.now += 10 * SETTLED_MILLIS
@@ -128,7 +123,6 @@ def test_a_cut_says_when_the_record_behind_it_arrived(stream: Stream, cut_at: in
 
 
 def test_a_limit_in_front_of_the_cut_is_the_end_of_the_range(stream: Stream) -> None:
-    """The next range has the rest."""
     stream.put(b"0", b"1", b"at")
     first = stream.fetch(limits=Limits(1, 1000, UNTIL))
     assert (first.columns.data, first.cut) == ([b"0"], False)
@@ -153,7 +147,6 @@ def test_a_cut_without_a_record_in_a_stream_that_was_made_again_is_refused(strea
 
 
 def test_a_bound_range_is_replayed_whatever_the_timestamp(stream: Stream) -> None:
-    """It is a promise to the sink."""
     stream.put(b"0", b"1", b"at", b"after")
     bound = stream.fetch()
     assert stream.replay(bound).columns.data == [b"0", b"1", b"at", b"after"]

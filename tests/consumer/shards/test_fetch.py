@@ -20,7 +20,6 @@ from sluice_consumer.shards.reader import FOLLOWED
 
 
 def test_a_range_holds_all_records_up_to_the_tip(stream: Stream) -> None:
-    """Keys, payloads, numbers and arrival times, in order."""
     numbers = stream.put(b"a", b"b", b"c")
     fetched = stream.fetch()
     assert fetched.columns.data == [b"a", b"b", b"c"]
@@ -34,7 +33,6 @@ def test_a_range_holds_all_records_up_to_the_tip(stream: Stream) -> None:
 
 
 def test_the_next_range_begins_where_one_ended(stream: Stream) -> None:
-    """No record twice and none left out."""
     stream.put(b"a", b"b")
     end = stream.fetch().end
     stream.put(b"c")
@@ -42,7 +40,6 @@ def test_the_next_range_begins_where_one_ended(stream: Stream) -> None:
 
 
 def test_an_empty_range_stays_where_it_was(stream: Stream) -> None:
-    """At the beginning, and after a record."""
     assert stream.fetch().end == TRIM_HORIZON
     (number,) = stream.put(b"a")
     fetched = stream.fetch(Position.after(number))
@@ -58,14 +55,12 @@ def test_an_empty_range_from_a_timestamp_moves_to_two_minutes_ago(stream: Stream
 
 
 def test_a_timestamp_becomes_a_record_once_there_is_one(stream: Stream) -> None:
-    """From then on the place is exact."""
     numbers = stream.put(b"old", b"new")
     fetched = stream.fetch(Position.timestamp(START_MILLIS + 500))
     assert (fetched.columns.data, fetched.end) == ([b"new"], Position.after(numbers[1]))
 
 
 def test_a_clock_of_the_service_that_is_behind_takes_nothing_back(stream: Stream) -> None:
-    """What was read stays read."""
     (number,) = stream.put(b"a")
     assert stream.fetch(Position.after(number), read_to=stream.now + 5000).read_to == stream.now + 5000
 
@@ -82,7 +77,6 @@ class TestGoingOn:
     """Whoever reads a shard's next range goes on with the iterator that the last one left."""
 
     def test_no_new_iterator_is_asked_for(self, stream: Stream) -> None:
-        """From the end of the last range, whose last reply was taken whole."""
         stream.put(b"a")
         first = stream.fetch()
         stream.put(b"b")
@@ -90,7 +84,6 @@ class TestGoingOn:
         assert stream.client.calls.count("GetShardIterator") == 1
 
     def test_an_empty_range_leaves_one_too(self, stream: Stream) -> None:
-        """A shard may be idle beside busy ones for a while."""
         stream.put(b"a")
         empty = stream.go_on(stream.fetch())
         stream.put(b"b")
@@ -110,7 +103,6 @@ class TestGoingOn:
         assert (fetched.end.at, fetched.iterator) == ("TIMESTAMP", None)
 
     def test_the_end_of_a_shard_leaves_none(self, stream: Stream) -> None:
-        """Nothing comes after it."""
         stream.put(b"a")
         stream.memory.split(SHARD)
         ended = stream.go_on(stream.fetch())
@@ -127,7 +119,6 @@ class TestGoingOn:
         assert stream.client.calls.count("GetShardIterator") == 2
 
     def test_what_is_said_of_a_new_one_is_believed(self, stream: Stream) -> None:
-        """It is not the iterator then."""
         stream.put(b"a")
         first = replace(stream.fetch(), iterator=None)
         real = stream.client.get_iterator
@@ -152,16 +143,12 @@ class TestGoingOn:
 
 
 class TestLimits:
-    """Limits count from the first record and cut between Kinesis records."""
-
     def test_records(self, stream: Stream) -> None:
-        """Exactly as many as allowed."""
         numbers = stream.put(b"a", b"b", b"c")
         fetched = stream.fetch(limits=Limits(2, 100))
         assert (fetched.columns.data, fetched.end) == ([b"a", b"b"], Position.after(numbers[1]))
 
     def test_bytes(self, stream: Stream) -> None:
-        """What does not fit any more waits for the next range."""
         numbers = stream.put(b"aaaa", b"bbbb", b"cccc")
         fetched = stream.fetch(limits=Limits(100, 11))
         assert (fetched.size, fetched.end) == (8, Position.after(numbers[1]))
@@ -173,7 +160,6 @@ class TestLimits:
         assert (fetched.records, fetched.size) == (1, 10 * 1024 * 1024)
 
     def test_an_aggregate_is_never_cut(self, stream: Stream) -> None:
-        """The whole of it is taken where one would have been enough, or none of it."""
         numbers = stream.put(AGGREGATE, b"plain")
         assert stream.fetch(limits=Limits(3, 1000)).records == 5
         numbers += stream.put(AGGREGATE)
@@ -210,7 +196,6 @@ class TestLimits:
         assert (fetched.columns.sequence, fetched.read_to) == (numbers[2:], stream.now)
 
     def test_several_replies_make_one_range(self, stream: Stream) -> None:
-        """A limit is of the range, not of a call."""
         stream.behaves(page_records=2)
         stream.put(*[b"x"] * 7)
         assert stream.fetch(limits=Limits(5, 100)).records == 5
@@ -227,16 +212,12 @@ class TestLimits:
 
 
 class TestSparse:
-    """Empty replies far from the tip are no answer."""
-
     def test_empty_replies_are_followed_to_the_records(self, stream: Stream) -> None:
-        """However many there are."""
         stream.put(b"a")
         stream.behaves(empty_pages=7)
         assert stream.fetch().columns.data == [b"a"]
 
     def test_empty_replies_are_followed_to_the_tip(self, stream: Stream) -> None:
-        """The range is empty only when the tip was reached."""
         stream.behaves(empty_pages=7)
         assert stream.fetch().read_to == stream.now
         assert stream.client.calls.count("GetRecords") == 9  # seven empty ones, and two that say it is the tip
@@ -287,7 +268,6 @@ PAYLOADS = st.lists(
 )
 @settings(max_examples=150, deadline=None)
 def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits: Limits, page: int, empty: int, *, whole: bool) -> None:
-    """Whatever the limits and the service's behaviour: every range, and every replay of it, adds up to what was put; each ends at END."""
     stream = Stream()
     stream.behaves(page_records=page, empty_pages=empty, end_with_records=whole)
     numbers = stream.put(*payloads)

@@ -21,7 +21,6 @@ class TestInsideAnAggregate:
     """A migrated position may stand in the middle of an aggregate; the rest of it belongs to the first range."""
 
     def test_the_rest_of_it_comes_first(self, stream: Stream) -> None:
-        """And the range ends on a whole record again."""
         numbers = stream.put(b"before", AGGREGATE, b"after")
         fetched = stream.fetch(Position.after(numbers[1], 2))
         assert (fetched.columns.data, fetched.columns.sub) == ([b"3", b"4", b"after"], [3, 4, 0])
@@ -29,7 +28,6 @@ class TestInsideAnAggregate:
         assert (fetched.first, fetched.end) == (numbers[1], Position.after(numbers[2]))
 
     def test_only_that_record_is_skipped_into(self, stream: Stream) -> None:
-        """Later aggregates are whole."""
         numbers = stream.put(AGGREGATE, AGGREGATE)
         assert stream.fetch(Position.after(numbers[0], 3)).columns.sub == [4, 0, 1, 2, 3, 4]
 
@@ -39,19 +37,16 @@ class TestInsideAnAggregate:
         assert stream.fetch(Position.after(numbers[0], 0)).columns.data == [b"next"]
 
     def test_the_last_user_record_done_means_the_record_is(self, stream: Stream) -> None:
-        """The position moves on, though there is no record."""
         (number,) = stream.put(AGGREGATE)
         fetched = stream.fetch(Position.after(number, 4))
         assert (fetched.records, fetched.first, fetched.end) == (0, None, Position.after(number))
 
     def test_an_aggregate_without_user_records_is_passed(self, stream: Stream) -> None:
-        """Its place is taken, and nothing comes of it."""
         numbers = stream.put(EMPTY)
         fetched = stream.fetch()
         assert (fetched.records, fetched.first, fetched.end) == (0, None, Position.after(numbers[0]))
 
     def test_limits_count_from_the_first_user_record(self, stream: Stream) -> None:
-        """Aggregates without any do not fill a range."""
         stream.put(EMPTY, EMPTY, b"a", b"b")
         assert stream.fetch(limits=Limits(1, 1)).columns.data == [b"a"]
 
@@ -62,7 +57,6 @@ class TestEndOfAShard:
     @pytest.mark.parametrize("end_with_records", [True, False])
     @pytest.mark.parametrize("child_shards", [True, False])
     def test_the_end_and_the_children_come_together(self, stream: Stream, *, child_shards: bool, end_with_records: bool) -> None:
-        """From the reply, or from ListShards where the reply has none."""
         stream.behaves(child_shards=child_shards, end_with_records=end_with_records)
         stream.put(b"last")
         low, high = stream.memory.split(SHARD)
@@ -72,14 +66,12 @@ class TestEndOfAShard:
         assert [(child.id, child.parents) for child in fetched.children or ()] == [(low, {SHARD}), (high, {SHARD})]
 
     def test_a_merged_child_names_both_parents(self, stream: Stream) -> None:
-        """So that it waits for both."""
         low, high = stream.memory.split(SHARD)
         merged = stream.memory.merge(low, high)
         fetched = stream.reader.fetch(FetchRequest(low, TRIM_HORIZON), Limits(10, 10))
         assert [(child.id, child.parents) for child in fetched.children or ()] == [(merged, {low, high})]
 
     def test_a_limit_before_the_end_is_not_the_end(self, stream: Stream) -> None:
-        """END is bound with the last records, never before them."""
         stream.behaves(end_with_records=True)
         numbers = stream.put(b"aa", b"bb")
         stream.memory.split(SHARD)
@@ -88,7 +80,6 @@ class TestEndOfAShard:
         assert stream.fetch(fetched.end).end == END
 
     def test_an_end_without_known_children_is_an_error(self, stream: Stream) -> None:
-        """Neither the reply nor ListShards: nothing may be bound."""
         low, high = stream.memory.split(SHARD)
         stream.behaves(child_shards=False)
         del stream.memory.shards[low], stream.memory.shards[high]
@@ -104,7 +95,6 @@ class TestEndOfAShard:
         assert stream.fetch(Position.after(number), read_to=stream.now).end == END
 
     def test_children_of_another_stream_of_the_same_name_are_refused(self, stream: Stream) -> None:
-        """Ids of shards repeat."""
         stream.behaves(child_shards=False)
         stream.memory.split(SHARD)
         stream.reader = ShardReader(stream.client, stream.memory, replace(stream.memory.describe(), created_millis=1))
@@ -134,7 +124,6 @@ class TestEndOfAShard:
         assert len(asked) == 1
 
     def test_nothing_is_read_after_the_end(self, stream: Stream) -> None:
-        """A plan that asks for it is wrong."""
         with pytest.raises(ProtocolViolation):
             stream.fetch(END)
 
@@ -205,7 +194,6 @@ class TestAgeOfChildren:
         assert stream.client.calls == ["GetShardIterator", "GetRecords"]
 
     def test_a_shard_may_have_been_closed_between_the_two_replies(self, stream: Stream) -> None:
-        """The first of them is the one that counts."""
         (number,) = stream.put(b"last")
         real = stream.client.get_records
 
@@ -220,8 +208,6 @@ class TestAgeOfChildren:
 
 
 class TestResourceNotFound:
-    """It is not an end by itself."""
-
     def test_a_shard_that_is_listed_has_not_ended(self, stream: Stream) -> None:
         """Some host does not know it yet."""
         stream.client.fail(ShardNotFound("no such shard"))
@@ -229,7 +215,6 @@ class TestResourceNotFound:
             stream.fetch()
 
     def test_a_shard_that_is_not_listed_has_expired(self, stream: Stream) -> None:
-        """END with the listed children, and what may be lost is said."""
         numbers = stream.put(b"a")
         low, high = stream.memory.split(SHARD)
         stream.memory.expire_shard(SHARD)
@@ -241,7 +226,6 @@ class TestResourceNotFound:
         assert "77" in fetched.note
 
     def test_another_stream_of_the_same_name_is_refused(self, stream: Stream) -> None:
-        """Its shards have nothing to do with ours, though their ids are the same."""
         stream.now += 1
         stream.memory.recreate(shards=2)
         stream.client.fail(ShardNotFound("no such shard"))
@@ -249,13 +233,11 @@ class TestResourceNotFound:
             stream.fetch()
 
     def test_a_stream_that_is_gone_is_named(self, stream: Stream) -> None:
-        """Not an expired shard."""
         stream.memory.exists = False
         with pytest.raises(StreamNotFound, match="orders"):
             stream.fetch()
 
     def test_what_was_read_before_it_vanished_is_a_range(self, stream: Stream) -> None:
-        """And is no end: the next range finds out more."""
         stream.behaves(page_records=1)
         numbers = stream.put(b"a", b"b")
         real = stream.client.get_records

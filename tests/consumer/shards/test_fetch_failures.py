@@ -16,10 +16,7 @@ from sluice_consumer.shards.reader import ShardReader
 
 
 class TestFailures:
-    """What passes is not seen, what does not is passed on."""
-
     def test_an_expired_iterator_is_renewed_from_the_last_record(self, stream: Stream) -> None:
-        """Nothing twice, nothing left out."""
         stream.behaves(page_records=2)
         stream.put(*[b"%d" % i for i in range(6)])
         real = stream.client.get_records
@@ -27,14 +24,12 @@ class TestFailures:
         assert stream.fetch().columns.data == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
     def test_iterators_that_are_always_expired_are_given_up(self, stream: Stream) -> None:
-        """It is not their age, then."""
         stream.client.get_records = expire  # type: ignore[method-assign, assignment]
         with pytest.raises(IteratorExpired):
             stream.fetch()
         assert stream.client.calls.count("GetShardIterator") == 4
 
     def test_no_answer_is_an_error(self, stream: Stream) -> None:
-        """Not an empty range."""
         stream.client.fail(ServiceUnavailable("throttled for a minute"))
         with pytest.raises(ServiceUnavailable):
             stream.fetch()
@@ -45,7 +40,6 @@ class TestCheckpoint:
 
     @pytest.mark.parametrize("sub", [None, 2])
     def test_it_is_whole_if_the_record_is_still_there(self, stream: Stream, sub: int | None) -> None:
-        """However old it is; a place may lie inside of it."""
         numbers = stream.put(b"long ago", AGGREGATE, b"next")
         stream.now += 9 * stream.memory.retention_millis
         fetched = stream.fetch(Position.after(numbers[1], sub))
@@ -66,7 +60,6 @@ class TestCheckpoint:
         assert stream.go_on(fetched).note is None
 
     def test_it_is_looked_for_although_an_iterator_expires(self, stream: Stream) -> None:
-        """The next one begins with it, too."""
         number, _ = stream.put(b"read", b"unread")
         real = stream.client.get_records
         stream.client.get_records = in_turn(expire, real, real)  # type: ignore[method-assign]
@@ -109,10 +102,7 @@ class TestCheckpoint:
 
 
 class TestRetention:
-    """Records that expired before they were read are never skipped silently."""
-
     def test_a_place_read_longer_ago_than_retention_is_suspect(self, stream: Stream) -> None:
-        """What is left is read from its beginning, and the note says what may be missing."""
         numbers = stream.put(b"read", b"lost", b"lost too")
         read_to = stream.now
         stream.now += stream.memory.retention_millis + 1000
@@ -134,7 +124,6 @@ class TestRetention:
 
     @pytest.mark.parametrize("kept", [[], [b"kept"]], ids=["nothing left", "something left"])
     def test_records_that_expired_before_the_retention_was_raised_are_suspect(self, stream: Stream, kept: list[bytes]) -> None:
-        """By the present retention all would be there."""
         number, _ = stream.put(b"read", b"lost")
         read_to = stream.now
         stream.now += stream.memory.retention_millis + 1000
@@ -223,7 +212,6 @@ class TestRetention:
         assert None not in notes
 
     def test_a_shard_that_was_read_within_the_shorter_retention_is_not_looked_at(self, stream: Stream) -> None:
-        """It costs no call, and what expired was read."""
         number, _ = stream.put(b"read", b"unread")
         before = self.raised(stream)
         stream.now += before // 2
@@ -254,7 +242,6 @@ class TestRetention:
         assert (fetched.note, fetched.records, fetched.end) == (None, 0, position)
 
     def test_a_place_without_a_reading_time_is_not_suspect(self, stream: Stream) -> None:
-        """A shard that was never read: nobody knows."""
         stream.now += 3 * stream.memory.retention_millis
         assert stream.fetch().note is None
 
@@ -287,7 +274,6 @@ class TestRetention:
         assert told == f"{begins}: what came between then and the oldest record may have expired"
 
     def test_a_child_that_was_never_read_has_words_of_its_own(self, stream: Stream) -> None:
-        """Its row counts from when its parents were read."""
         stream.put(b"lost")
         stream.now += 2 * stream.memory.retention_millis
         for request in (FetchRequest(SHARD, TRIM_HORIZON, START_MILLIS), FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=START_MILLIS)):

@@ -16,8 +16,6 @@ ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
 @dataclass
 class Bench:
-    """Shards that are idle, or not, as a test says."""
-
     now: float = 1000.0
     calls: int = 0
     made: int = 0
@@ -29,18 +27,15 @@ class Bench:
         self.looks = ShardLooks(self.watch, lambda: self.now)
 
     def watch(self, _row: ShardRow) -> Bench:
-        """Makes a prober."""
         self.made += 1
         return self
 
     def idle(self) -> bool:
-        """See `looks.Prober`."""
         self.calls += 1
         return self.idles
 
 
 def test_an_idle_shard_is_looked_at_once_a_second_with_one_iterator() -> None:
-    """However often Spark asks; in between it is what it was."""
     bench = Bench()
     for _ in range(100):
         assert bench.looks([ROW]) == {"a": True}
@@ -70,7 +65,6 @@ def test_a_shard_that_moved_is_not_known_until_a_look_at_its_new_place() -> None
 
 
 def test_shards_are_looked_at_each_for_itself() -> None:
-    """One that comes later need not wait for the others' second."""
     bench, other = Bench(), replace(ROW, id="b")
     bench.looks([ROW])
     bench.now += LOOK_SECONDS / 2
@@ -93,7 +87,6 @@ def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
 
 
 def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None:
-    """And then once each interval."""
     now = [10.0]
     due, later = Every(5, clock=lambda: now[0]), Every(5, clock=lambda: now[0], last=10.0)
     assert (due(), due(), later()) == (True, False, False)
@@ -118,11 +111,9 @@ class Stream:
     refused: int = 0
 
     def probe(self, row: ShardRow) -> Counted:
-        """Makes a prober."""
         return Counted(self, row.id)
 
     def run(self) -> Stream:
-        """An idle driver: it looks, and rests for as long as it is told."""
         looks = ShardLooks(self.probe, lambda: self.now, LookLimits.of(self.share))
         rows = [replace(ROW, id=str(number)) for number in range(self.shards)]
         while self.now < self.seconds:
@@ -131,18 +122,14 @@ class Stream:
         return self
 
     def most(self) -> int:
-        """Calls of a shard in any second, however it is cut."""
         return max(sum(0 <= call - first < 1 - 1e-6 for call in calls) for calls in self.made.values() for first in calls)
 
     def a_second(self) -> float:
-        """Calls of all shards a second."""
         return sum(map(len, self.made.values())) / self.seconds
 
 
 @dataclass
 class Counted:
-    """A prober that counts in a stream."""
-
     stream: Stream
     shard: str
     calls: int = 0
@@ -169,7 +156,6 @@ def test_a_quiet_shard_is_looked_at_as_often_as_its_share_allows_and_never_more(
 
 
 def test_by_default_a_shard_is_looked_at_once_a_second() -> None:
-    """As without a share."""
     assert LookLimits.of(StreamConfig("s", "r").probe_share) == LookLimits(LOOK_SECONDS)
 
 
@@ -211,7 +197,6 @@ def test_each_shard_has_its_turn_though_others_are_asked_for_in_between(trigger:
 
 
 def test_an_idle_driver_without_a_shard_to_look_at_rests_for_a_second() -> None:
-    """All have ended, or wait."""
     looks = Bench().looks
     assert looks.pause() == LOOK_SECONDS
     looks([])

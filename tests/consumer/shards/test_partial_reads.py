@@ -36,13 +36,11 @@ class Source:
     replayed: list[str] = field(default_factory=list)
 
     def fetch(self, place: FetchRequest, _limits: Limits) -> Fetched:
-        """See `ShardSource`."""
         if place.shard_id == "slow":
             assert self.go_on.wait(PATIENCE)
         return self._fetched(place.shard_id)
 
     def replay(self, bound: BoundRange) -> Fetched:
-        """See `ShardSource`."""
         self.replayed.append(bound.shard_id)
         return self._fetched(bound.shard_id)
 
@@ -53,8 +51,6 @@ class Source:
 
 
 class Bench:
-    """A task of two shards."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.store, self.source = CheckpointStore(MemoryTable()), Source()
         for shard in ("fast", "slow"):

@@ -12,12 +12,10 @@ from sluice_consumer.shards.probe import FOLLOWED, Probe
 
 
 def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:
-    """A probe of the first shard."""
     return Probe(stream.client, SHARD, position)
 
 
 def test_a_shard_without_more_is_idle(stream: Stream) -> None:
-    """And one look is one call, after the first."""
     asked = probe(stream, Position.after(stream.put(b"old")[0]))
     assert asked.idle()
     stream.client.calls.clear()
@@ -26,7 +24,6 @@ def test_a_shard_without_more_is_idle(stream: Stream) -> None:
 
 
 def test_a_shard_with_a_new_record_is_not(stream: Stream) -> None:
-    """Found with the iterator that was kept."""
     asked = probe(stream)
     assert asked.idle()
     stream.put(b"new")
@@ -44,7 +41,6 @@ def test_what_a_look_found_the_next_one_finds_again(stream: Stream) -> None:
 
 
 def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
-    """The next batch binds its end."""
     asked = probe(stream)
     assert asked.idle()
     stream.memory.split(SHARD)
@@ -52,7 +48,6 @@ def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
 
 
 def test_a_shard_that_vanished_is_not_idle(stream: Stream) -> None:
-    """The next batch finds out what happened."""
     stream.client.fail(ShardNotFound("no such shard"))
     assert not probe(stream).idle()
 
@@ -69,7 +64,6 @@ def test_an_expired_iterator_is_renewed(stream: Stream) -> None:
 
 
 def test_a_look_that_did_not_come_to_the_tip_says_not_idle(stream: Stream) -> None:
-    """A record may be farther on. The next look goes on where this one stopped."""
     asked = probe(stream)
     stream.behaves(empty_pages=FOLLOWED + 3)
     assert [asked.idle(), asked.idle()] == [False, True]
@@ -77,7 +71,6 @@ def test_a_look_that_did_not_come_to_the_tip_says_not_idle(stream: Stream) -> No
 
 
 def test_a_record_far_behind_is_found_in_time(stream: Stream) -> None:
-    """Some empty replies in one look, the rest in the next."""
     asked = probe(stream)
     stream.put(b"a")
     stream.behaves(empty_pages=FOLLOWED + 3)

@@ -18,7 +18,6 @@ AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
 
 
 def test_records_that_came_later_are_not_in_it(stream: Stream) -> None:
-    """A batch's content is fixed."""
     stream.put(b"a", b"b")
     fetched = stream.fetch()
     stream.put(b"c")
@@ -28,7 +27,6 @@ def test_records_that_came_later_are_not_in_it(stream: Stream) -> None:
 
 
 def test_an_empty_range_needs_no_call(stream: Stream) -> None:
-    """There is nothing to read."""
     fetched = stream.fetch()
     stream.client.calls.clear()
     assert stream.replay(fetched).records == 0
@@ -36,7 +34,6 @@ def test_an_empty_range_needs_no_call(stream: Stream) -> None:
 
 
 def test_a_range_inside_an_aggregate(stream: Stream) -> None:
-    """The rest of it, again."""
     numbers = stream.put(AGGREGATE, b"x")
     fetched = stream.fetch(Position.after(numbers[0], 2))
     assert stream.replay(fetched).columns == fetched.columns
@@ -72,7 +69,6 @@ def test_a_range_from_a_timestamp_begins_at_its_first_record(stream: Stream) -> 
 
 @pytest.mark.parametrize("end_with_records", [True, False])
 def test_the_last_range_of_a_shard(stream: Stream, *, end_with_records: bool) -> None:
-    """Its end is END; children are in the row already."""
     stream.behaves(end_with_records=end_with_records)
     numbers = stream.put(b"a", b"b")
     stream.memory.split(SHARD)
@@ -81,7 +77,6 @@ def test_the_last_range_of_a_shard(stream: Stream, *, end_with_records: bool) ->
 
 
 def test_several_replies_and_expired_iterators(stream: Stream) -> None:
-    """The same care as for a new range."""
     stream.put(*[b"%d" % i for i in range(9)])
     fetched = stream.fetch()
     stream.behaves(page_records=2, empty_pages=2)
@@ -97,7 +92,6 @@ def test_several_replies_and_expired_iterators(stream: Stream) -> None:
 
 
 def test_no_answer_is_not_a_loss(stream: Stream) -> None:
-    """Try again; nothing is known."""
     stream.put(b"a")
     fetched = stream.fetch()
     stream.client.fail(ServiceUnavailable("no answer"))
@@ -106,11 +100,8 @@ def test_no_answer_is_not_a_loss(stream: Stream) -> None:
 
 
 class TestShort:
-    """What is not exactly what was bound is not emitted."""
-
     @pytest.mark.parametrize("trimmed", [1, 2, 3, 4])
     def test_records_expired(self, stream: Stream, trimmed: int) -> None:
-        """The first of them, or all, or more."""
         stream.put(b"a", b"b", b"c")
         fetched = stream.fetch()
         stream.put(b"d", b"e")
@@ -119,7 +110,6 @@ class TestShort:
             stream.replay(fetched)
 
     def test_the_end_is_not_met(self, stream: Stream) -> None:
-        """The tip came before it: another stream, or a bound that nobody wrote."""
         stream.put(b"a")
         fetched = stream.fetch()
         beyond = Position.after(str(int(fetched.end.sequence or 0) + 10))
@@ -127,7 +117,6 @@ class TestShort:
             stream.replay(replace(fetched, end=beyond))
 
     def test_the_last_record_is_missing(self, stream: Stream) -> None:
-        """Later records do not make up for it."""
         stream.put(b"a", b"b")
         fetched = stream.fetch()
         held = stream.memory.shards[SHARD]
@@ -137,14 +126,12 @@ class TestShort:
             stream.replay(fetched)
 
     def test_there_are_more_than_were_bound(self, stream: Stream) -> None:
-        """Something else counted them."""
         stream.put(b"a", b"b")
         fetched = stream.fetch()
         with pytest.raises(ReplayShort, match="had 1 record, and now has 2"):
             stream.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, 1))
 
     def test_the_end_of_the_shard_is_not_there(self, stream: Stream) -> None:
-        """Bound to END, and still open."""
         numbers = stream.put(b"a")
         stream.memory.split(SHARD)
         ended = BoundRange(SHARD, TRIM_HORIZON, Position.after(numbers[0]), numbers[0], 1)
@@ -154,7 +141,6 @@ class TestShort:
             stream.reader.replay(ended)
 
     def test_the_shard_expired(self, stream: Stream) -> None:
-        """All of it is lost."""
         stream.put(b"a")
         fetched = stream.fetch(limits=Limits(1, 10))
         stream.memory.split(SHARD)
@@ -163,7 +149,6 @@ class TestShort:
             stream.replay(fetched)
 
     def test_the_shard_vanished_on_the_way(self, stream: Stream) -> None:
-        """The same, a call later."""
         stream.put(b"a")
         fetched = stream.fetch()
         stream.client.fail(*[])
@@ -173,5 +158,4 @@ class TestShort:
 
 
 def vanished(*_call: object) -> object:
-    """No such shard."""
     raise ShardNotFound("no such shard")

@@ -11,15 +11,11 @@ GET = "kinesis/GetRecords"
 
 
 class Row:
-    """A row that is bound again and again; each bind is a call that the table hears of."""
-
     def __init__(self, requests: RequestCounter) -> None:
         self._requests, self.carried = requests, list[dict[str, int]]()
         self.table = requests.listener("dynamodb")
 
     def bind(self, *, tries: int = 1) -> None:
-        """A bind that succeeds with the last try."""
-
         def write(counts: Counts) -> None:
             self._call(tries)
             self.carried.append(dict(counts))
@@ -27,8 +23,6 @@ class Row:
         assert self._requests.carry(write) is None
 
     def lose(self) -> None:
-        """A bind that finds the row bound."""
-
         def write(_counts: Counts) -> str:
             self._call(1)
             return "a replay"
@@ -36,8 +30,6 @@ class Row:
         assert self._requests.carry(write) == "a replay"
 
     def fail(self) -> None:
-        """A bind that gets no answer."""
-
         def write(_counts: Counts) -> None:
             self._call(3)
             raise ServiceUnavailable("no answer")
@@ -54,18 +46,15 @@ class Row:
 
 @pytest.fixture
 def requests() -> RequestCounter:
-    """Of one process."""
     return RequestCounter()
 
 
 @pytest.fixture
 def row(requests: RequestCounter) -> Row:
-    """A row of that process."""
     return Row(requests)
 
 
 def left(requests: RequestCounter) -> dict[str, int]:
-    """What no row has carried yet."""
     return {key: number for key, number in requests.counts().items() if number}
 
 
@@ -78,7 +67,6 @@ def test_a_bind_carries_what_was_called_before_it_and_itself(requests: RequestCo
 
 
 def test_what_was_carried_is_not_carried_again(requests: RequestCounter, row: Row) -> None:
-    """Each row has its own."""
     requests.add(GET)
     row.bind()
     row.bind()
@@ -94,7 +82,6 @@ def test_the_tries_of_a_bind_come_with_the_next_one(requests: RequestCounter, ro
 
 
 def test_a_bind_that_lost_leaves_its_counts_to_the_next(requests: RequestCounter, row: Row) -> None:
-    """The row that it found carries those of whoever bound it."""
     requests.add(GET)
     row.lose()
     row.bind()
@@ -110,7 +97,6 @@ def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(requests: Reques
 
 
 def test_threads_that_bind_at_once_share_the_counts(requests: RequestCounter) -> None:
-    """Each carries its own bind, whoever is heard of first; in all, every call is carried once."""
     seen: list[dict[str, int]] = []
     table = requests.listener("dynamodb")
     requests.add(GET)

@@ -15,7 +15,6 @@ MISSING = "com.example.Nothing"
 
 @pytest.fixture
 def jar(tmp_path: Path) -> Path:
-    """A connector's."""
     path = tmp_path / "more" / "connector.jar"
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as made:
@@ -25,7 +24,6 @@ def jar(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Spark with one jar, and one file that is none."""
     home = tmp_path / "spark"
     (home / "jars").mkdir(parents=True)
     (home / "jars" / "broken.jar").write_bytes(b"no jar")
@@ -36,14 +34,12 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_jars_of_pyspark_have_hdfs_and_not_what_nobody_put_there() -> None:
-    """The real ones, some hundreds."""
     here = class_path.of_spark({}, {})
     assert len(here.places) > 100
     assert (here.has(HDFS), here.has(MISSING)) == (True, False)
 
 
 def test_settings_add_jars_and_folders(jar: Path, bare: Path, tmp_path: Path) -> None:
-    """By `spark.jars` and by the driver's extra class path, also with Java's star."""
     (tmp_path / "classes" / "com" / "example").mkdir(parents=True)
     (tmp_path / "classes" / "com" / "example" / "Loose.class").touch()
     for settings in ({"spark.jars": f"file://{jar}"}, {"spark.jars": str(jar)}, {"spark.driver.extraClassPath": f"{jar.parent}/*"}):
@@ -54,7 +50,6 @@ def test_settings_add_jars_and_folders(jar: Path, bare: Path, tmp_path: Path) ->
 
 
 def test_a_file_of_defaults_counts_and_the_session_s_own_settings_win(jar: Path, bare: Path) -> None:
-    """In Spark's folder, or where the environment says."""
     (bare / "conf").mkdir()
     (bare / "conf" / "spark-defaults.conf").write_text(f"# a comment\nspark.jars   {jar}\nspark.x=y\n")
     assert class_path.of_spark({}, {}).has("com.example.Files") is True
@@ -80,7 +75,6 @@ def test_what_only_spark_can_know_is_not_judged(settings: dict[str, str], enviro
 
 @pytest.mark.slow
 def test_a_jar_is_read_as_the_library_for_archives_reads_it(tmp_path: Path) -> None:
-    """Every file of every real jar; also of one that ends with a comment. What is no jar has no list."""
     commented = tmp_path / "commented.jar"
     with zipfile.ZipFile(commented, "w") as made:
         made.writestr("com/example/Files.class", b"")

@@ -19,7 +19,6 @@ class Session:
         self.left, self.why, self.asked = refusals, why, 0
 
     def sql(self, _statement: str) -> None:
-        """See `SparkSession`."""
         self.asked += 1
         if self.left:
             self.left -= 1
@@ -28,7 +27,6 @@ class Session:
 
 @pytest.fixture
 def create(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a table in a session; whether it exists is said by the test."""
     monkeypatch.setattr(delta_table, "MAKING_SECONDS", 0.2)
     monkeypatch.setattr(delta_table.rows, "columns", lambda _made: "id BIGINT")
 
@@ -48,7 +46,6 @@ def test_a_table_that_is_half_made_is_asked_for_again(create: Any) -> None:
 
 
 def test_a_table_that_the_other_driver_made_is_taken(create: Any) -> None:
-    """Whatever this one was told."""
     session = Session(1, "concurrent")
     create(session, there=True)
     assert session.asked == 1
@@ -56,6 +53,5 @@ def test_a_table_that_the_other_driver_made_is_taken(create: Any) -> None:
 
 @pytest.mark.parametrize("why", [f"[{HALF_MADE}] for ever", "no rights"])
 def test_what_stays_refused_is_raised(create: Any, why: str) -> None:
-    """A folder that holds something else stays so; another error is not waited for."""
     with pytest.raises(RuntimeError, match=why.rpartition(" ")[2]):
         create(Session(1000, why), there=False)

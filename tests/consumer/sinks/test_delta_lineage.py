@@ -42,7 +42,6 @@ CREATE, OTHER = "CREATE TABLE", "OPTIMIZE"
     ],
 )
 def test_what_undid_a_batch_is_found(told: History, undone_by: int | None) -> None:
-    """Also behind later commits; a RESTORE that went forward again brings it back."""
     added = adding(told, "c", 2)
     found = undoing(told, added)
     assert (found and found.version) == undone_by
@@ -77,5 +76,4 @@ def test_a_version_whose_writer_does_not_say_what_it_did_undoes_nothing() -> Non
 
 
 def test_another_consumers_batch_of_that_number_is_another_one() -> None:
-    """Each has its own."""
     assert adding({3: TableVersion(3, "WRITE", None, "d", 2)}, "c", 2) is None

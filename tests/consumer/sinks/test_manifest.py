@@ -19,34 +19,26 @@ SOME = 300
 
 
 class MemoryStore:
-    """Objects by name; no folders, no rename."""
-
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
 
     def exists(self, path: str) -> bool:
-        """See `Store`."""
         return path in self.objects
 
     def files(self, folder: str) -> Iterable[tuple[str, int]]:
-        """See `Store`."""
         return [(name.removeprefix(f"{folder}/"), len(content)) for name, content in self.objects.items() if name.startswith(f"{folder}/")]
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
         if path in self.objects:
             return False
         self.objects[path] = content
         return True
 
     def delete(self, folder: str) -> None:
-        """See `Store`."""
         self.objects = {name: content for name, content in self.objects.items() if not name.startswith(f"{folder}/")}
 
 
 class Attempt(SteppedAttempt):
-    """One attempt in a thread of its own, which takes a step only when it is told to."""
-
     def __init__(self, store: MemoryStore, *, marker_first: bool = False) -> None:
         self._store, self._marker_first = store, marker_first
         super().__init__()
@@ -65,28 +57,23 @@ class Attempt(SteppedAttempt):
             self._store.objects[f"{folder}/{name}"] = b"rows"
 
     def exists(self, path: str) -> bool:
-        """See `Store`."""
         self._pause()
         return self._store.exists(path)
 
     def files(self, folder: str) -> Iterable[tuple[str, int]]:
-        """See `Store`."""
         self._pause()
         return self._store.files(folder)
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
         self._pause()
         return self._store.create(path, content)
 
     def delete(self, folder: str) -> None:
-        """See `Store`."""
         self._pause()
         self._store.delete(folder)
 
 
 def counted(store: MemoryStore) -> list[str]:
-    """The files that count; every one exists, and all are of one attempt."""
     named = from_json(store.objects[PLACE.manifest])
     found = [f"{PLACE.root}/{file.path}" for file in named]
     assert all(name in store.objects for name in found)
@@ -96,13 +83,11 @@ def counted(store: MemoryStore) -> list[str]:
 
 
 def whole(store: MemoryStore) -> bool:
-    """The files that count are one complete attempt's."""
     return counted(store) == sorted(name for name in FILES if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("step", range(9))
 def test_what_a_dead_attempt_left_never_counts(step: int) -> None:
-    """Nor does it stay, once a replay is done."""
     store = MemoryStore()
     first = Attempt(store)
     for _ in range(step):
@@ -116,7 +101,6 @@ def test_what_a_dead_attempt_left_never_counts(step: int) -> None:
 
 
 def test_of_attempts_side_by_side_one_counts() -> None:
-    """In any order of their steps: an attempt that stood still may go on at any time."""
     for seed in range(SOME):
         dice, store = random.Random(seed), MemoryStore()  # noqa: S311 - a schedule that can be repeated
         attempts = [Attempt(store) for _ in range(3)]
@@ -129,7 +113,6 @@ def test_of_attempts_side_by_side_one_counts() -> None:
 
 
 def test_a_marker_that_is_written_first_is_noticed() -> None:
-    """The rule taken out: a manifest before its files."""
     store = MemoryStore()
     first = Attempt(store, marker_first=True)
     first.step()
@@ -156,7 +139,6 @@ def test_an_attempt_that_left_no_file_counts_as_failed() -> None:
 
 
 def test_a_manifest_of_another_format_is_refused() -> None:
-    """A later version may mean something else by it."""
     with pytest.raises(ValueError, match="sluice-parquet/2"):
         from_json(b'{"format": "sluice-parquet/2", "files": []}')
 

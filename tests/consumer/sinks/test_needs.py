@@ -16,13 +16,11 @@ S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def config(entrypoint: str, args: dict[str, Any], conf: dict[str, str] | None = None, letters: str | None = None) -> Config:
-    """A consumer's."""
     on_error = OnErrorConfig(DeadLetterConfig(path=letters)) if letters else None
     return Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig(entrypoint, args), spark_conf=conf or {}, on_error=on_error)
 
 
 def needed(*given: Any) -> list[tuple[str, str, bool]]:
-    """Fields and classes, and whether they are certain."""
     return [(need.field, need.class_name, need.certain) for need in needs.needs_of(config(*given))]
 
 
@@ -46,12 +44,10 @@ PATH, TABLE = "pipeline.args.path", "pipeline.args.table"
     ],
 )
 def test_what_is_needed(entrypoint: str, args: dict[str, Any], found: list[tuple[str, str, bool]]) -> None:
-    """Of a function of the user's it is a guess."""
     assert needed(entrypoint, args) == found
 
 
 def test_a_setting_names_another_class_for_a_scheme() -> None:
-    """As Hadoop reads it."""
     conf = {"spark.hadoop.fs.s3a.impl": "com.example.Files", "spark.hadoop.fs.own.impl": "com.example.Own"}
     assert needed("sluice_consumer.sinks:parquet", {"path": "s3a://x"}, conf) == [(PATH, "com.example.Files", True)]
     assert needed("orders:process", {"to": "own://x"}, conf) == [("pipeline.args.to", "com.example.Own", False)]
@@ -76,7 +72,6 @@ def test_a_folder_of_dead_letters_is_needed_whatever_the_pipeline_is() -> None:
     ],
 )
 def test_a_wrong_option_of_a_built_in_sink_is_refused(entrypoint: str, args: dict[str, Any], why: str) -> None:
-    """In the words that it has when Spark runs."""
     with pytest.raises(Refused, match=why):
         needs.needs_of(config(entrypoint, args))
 

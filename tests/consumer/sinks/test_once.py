@@ -21,8 +21,6 @@ STEPS = 15  # more than an attempt takes
 
 
 class Undone(Refused):
-    """A refusal, with what it is about."""
-
     def __init__(self, mark: Mark) -> None:
         super().__init__(str(mark))
         self.mark = mark
@@ -53,7 +51,6 @@ class Attempt(SteppedAttempt):
         self.added = self._add(self, CONSUMER, self._batch, Retries(sleep=lambda _seconds: None))
 
     def look(self, _consumer: str) -> Mark | None:
-        """See `MarkedTable`."""
         self._pause()
         table = self._lake.table
         found = self.judged(table)
@@ -61,7 +58,6 @@ class Attempt(SteppedAttempt):
         return found
 
     def judged(self, table: LakeTable) -> Mark | None:
-        """The real judgement."""
         return lineage.mark(table, CONSUMER)
 
     @staticmethod
@@ -70,12 +66,10 @@ class Attempt(SteppedAttempt):
         return all(lineage.descends(table, each) is not None for each in (last, table.head) if each is not None)
 
     def undone(self, _consumer: str, _batch: int, mark: Mark) -> Refused:
-        """See `MarkedTable`."""
         self.refused = mark
         return Undone(mark)
 
     def begin(self, _consumer: str, batch: int) -> None:
-        """See `MarkedTable`."""
         base, found = self._based()
         if not lineage.without_tag(found, batch):
             return
@@ -87,7 +81,6 @@ class Attempt(SteppedAttempt):
         self._commit(base, change)
 
     def stage(self, _consumer: str, batch: int) -> Callable[[int], None]:
-        """See `MarkedTable`."""
         staged = self._staged(batch)
 
         def publish(seen: int) -> None:
@@ -127,23 +120,19 @@ class Attempt(SteppedAttempt):
 
     @staticmethod
     def unmoved(found: Mark | None, seen: int) -> bool:
-        """The condition."""
         return found == Mark(seen, tagged=True)
 
     @staticmethod
     def on_main(table: LakeTable, staged: int) -> bool:
-        """Whether `main` can be moved to what is staged."""
         found = table.snapshots.get(staged)
         return found is not None and found.parent == table.main
 
     def publication(self, table: LakeTable, batch: int, staged: int) -> None:
-        """Rows, mark and branch, in one commit."""
         self.dropped |= {*table.visible} - {*table.held[staged]}
         table.main = table.head = staged
         table.tagged = {batch: staged}
 
     def _based(self) -> tuple[int, Mark | None]:
-        """The commit that a transaction begins with, and the mark in it."""
         self._pause()
         return self._lake.table.commits, self.judged(self._lake.table)
 
@@ -154,7 +143,6 @@ class Attempt(SteppedAttempt):
 
 
 def lake(seed: int = 0) -> Lake:
-    """An empty table."""
     return Lake(random.Random(seed))  # noqa: S311 - a schedule that can be repeated
 
 
@@ -169,7 +157,6 @@ def test_a_batch_that_comes_again_is_added_once() -> None:
 @pytest.mark.parametrize("step", range(STEPS))
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_driver_that_dies_at_any_step_loses_and_doubles_nothing(step: int, batch: int) -> None:
-    """The replay adds what is missing."""
     there = lake()
     if batch > 1:
         Attempt(there, 1).end()
@@ -185,7 +172,6 @@ def test_a_driver_that_dies_at_any_step_loses_and_doubles_nothing(step: int, bat
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_lost_reply_to_the_publication_is_found_out(batch: int) -> None:
-    """The mark says that it happened."""
     there = lake()
     attempt = Attempt(there, batch)
     attempt.lose_reply = True
@@ -195,7 +181,6 @@ def test_a_lost_reply_to_the_publication_is_found_out(batch: int) -> None:
 
 
 def test_drivers_that_stood_still_add_nothing_later() -> None:
-    """Two of them looked, or staged, or began, while heirs went on: in any order of their steps each batch is there once, in order."""
     for seed in range(SOME):
         there, dice = lake(seed), random.Random(seed)  # noqa: S311
         late = [Attempt(there, 1), Attempt(there, 1)]
@@ -242,13 +227,11 @@ def stirred(seed: int, attempt: type[Attempt]) -> None:
 
 
 def stir_all(attempt: type[Attempt]) -> None:
-    """In many orders."""
     for seed in range(SOME):
         stirred(seed, attempt)
 
 
 def test_each_batch_is_in_the_table_once_or_refused_whatever_the_owner_does() -> None:
-    """Other writers, rollbacks, replacements, tags and branches dropped, snapshots expired: at any moment of an attempt."""
     stir_all(Attempt)
 
 
@@ -256,7 +239,6 @@ class ByTagOnly(Attempt):
     """Takes a tag for the truth, and a missing one for a new consumer."""
 
     def judged(self, table: LakeTable) -> Mark | None:
-        """Without the lineage, and without the branch."""
         return Mark(max(table.tagged), tagged=True) if table.tagged else None
 
 
@@ -264,7 +246,6 @@ class ByBranchOnly(Attempt):
     """Does not ask whether the table still holds what was published."""
 
     def judged(self, table: LakeTable) -> Mark | None:
-        """Without what is lost."""
         found = lineage.mark(table, CONSUMER)
         return found and Mark(found.batch, found.tagged)
 
@@ -274,7 +255,6 @@ class Blind(Attempt):
 
     @staticmethod
     def unmoved(_found: Mark | None, _seen: int) -> bool:
-        """Always."""
         return True
 
 
@@ -283,7 +263,6 @@ class Overwriting(Attempt):
 
     @staticmethod
     def on_main(_table: LakeTable, _staged: int) -> bool:
-        """Always."""
         return True
 
 
@@ -297,7 +276,6 @@ class InTwoCommits(Attempt):
 
 @pytest.mark.parametrize("sabotaged", [ByTagOnly, ByBranchOnly, Blind, Overwriting, InTwoCommits])
 def test_these_stories_notice_a_rule_taken_out(sabotaged: type[Attempt]) -> None:
-    """A story that cannot fail proves nothing."""
     with pytest.raises(AssertionError, match=r"doubled|skipped|dropped"):
         stir_all(sabotaged)
 
@@ -326,13 +304,11 @@ def test_another_consumers_batches_are_no_witness() -> None:
 
 
 def for_ever(retries: Retries) -> None:
-    """Another writer is always faster."""
     while True:
         retries.pause(CommitConflict("CommitFailedException"))
 
 
 def test_other_writers_that_are_always_faster_make_the_sink_unavailable_after_a_limit() -> None:
-    """With growing pauses, at random below their limit; the message says how often and how long."""
     now, slept = [0.0], list[float]()
 
     def sleep(seconds: float) -> None:

@@ -30,19 +30,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("args", "message"), WRONG)
 def test_a_wrong_option_is_refused_by_name(args: dict[str, Any], message: str) -> None:
-    """And nothing else happens."""
     with pytest.raises(Refused, match=message):
         options.rows(args)
 
 
 def test_an_option_that_a_sink_does_not_know_is_refused() -> None:
-    """A typo would go unseen for ever."""
     with pytest.raises(Refused, match=r"pipeline\.args\.tabel: this sink has no such option; it knows table, create, decode"):
         options.known({"tabel": "lake.db.orders"}, options.TableArguments)
 
 
 def test_all_options() -> None:
-    """As a manifest has them."""
     args = {"decode": "json", "schema": "id INT", "keep": ["shardId"], "transform": "a.b:c", "partition": "day", "fileBytes": 1 << 27}
     assert options.rows(args) == RowOptions("id INT", ("shardId",), "a.b:c", "day", 1 << 27)
     assert options.rows({"decode": "json-lines", "schema": "id INT", "keep": ["documentIndex"]}) == RowOptions(
@@ -56,6 +53,5 @@ def test_all_options() -> None:
     [("no.such.module:f", "cannot be imported"), ("os:no_such_function", "has no function no_such_function"), ("os:name", "has no function name")],
 )
 def test_a_function_that_is_not_there_is_refused(name: str, message: str) -> None:
-    """With the field that names it."""
     with pytest.raises(Refused, match=rf"pipeline\.args\.transform: .*{message}"):
         options.function(name, "pipeline.args.transform")

@@ -19,18 +19,15 @@ NUMBERS = st.tuples(st.integers(0, 10**129 - 1), st.integers(0, 10**7))
 
 
 def row(sequence: int, sub: int = 0) -> dict[str, Any]:
-    """A row of the stream."""
     return {"shardId": "s", "sequenceNumber": str(sequence), "subSequenceNumber": sub}
 
 
 def part() -> Part:
-    """Of no batch in particular."""
     return Part("c", 1, "s", {})
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=20))
 def test_positions_sort_as_text_as_the_stream_does(numbers: list[tuple[int, int]]) -> None:
-    """With numbers of any length, in an aggregate and out of it; all are of one length."""
     found = [position(row(*number)) for number in sorted(numbers)]
     assert found == sorted(found)
     assert {len(each) for each in found} == {140}
@@ -86,7 +83,6 @@ def test_a_position_is_never_before_the_stored_one() -> None:
 
 
 def test_misuse_that_would_lose_or_double_rows_is_an_error() -> None:
-    """And says what to do."""
     with pytest.raises(PositionMisuse, match=r"part\.after was not called"):
         _ = part().position
     early = part()

@@ -132,7 +132,6 @@ def chain(pairs: list[tuple[str, str]]) -> list[Thrown]:
 
 
 def thrown(name: str, message: str) -> Thrown:
-    """One exception with its fields."""
     condition = re.match(r"\s*\[([A-Z][\w.]+)\]", message)
     status = re.search(r"Status Code: (\d+)", message) if re.fullmatch("S3Exception|NoSuchBucketException", name) else None
     code = re.match(r"(ExpiredToken):", message)
@@ -144,7 +143,6 @@ def thrown(name: str, message: str) -> Thrown:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_wrong_input_is_told_with_its_cause_and_the_next_step(case: str) -> None:
-    """Without what only a machine reads."""
     pairs, words = REFUSED[case]
     found = verdicts.verdict(chain(pairs))
     assert found is not None
@@ -155,7 +153,6 @@ def test_wrong_input_is_told_with_its_cause_and_the_next_step(case: str) -> None
 
 @pytest.mark.parametrize("case", PASSING)
 def test_what_may_pass_by_itself_is_not_refused(case: str) -> None:
-    """Nobody has to act, and the batch comes again."""
     found = verdicts.verdict(chain(PASSING[case]))
     assert found is not None
     assert not found.certain
@@ -188,7 +185,6 @@ MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records 
     ],
 )
 def test_what_is_no_failure_of_the_sink_is_left_as_it_is(pairs: list[tuple[str, str]]) -> None:
-    """A read of the stream that failed, a document that is no JSON, or a mistake in the user's rows."""
     assert verdicts.verdict(chain(pairs)) is None
 
 
@@ -202,7 +198,6 @@ WORDS = (
 
 @pytest.mark.parametrize("words", WORDS)
 def test_a_record_cannot_forge_what_a_failure_means(words: str) -> None:
-    """Whatever a message quotes, and whatever class of Spark's or Java's quotes it."""
     quoted = [
         [Thrown("SparkNumberFormatException", f"[CAST_INVALID_INPUT] The value '{words}' of", "CAST_INVALID_INPUT", "22018")],
         [
@@ -219,17 +214,14 @@ def test_a_record_cannot_forge_what_a_failure_means(words: str) -> None:
 
 @pytest.mark.parametrize("sqlstate", ["22018", "23502"])
 def test_a_wrong_value_is_no_failure_of_the_sink_whatever_else_failed(sqlstate: str) -> None:
-    """The chain may have an exception of the store beside it, of a file that was closed."""
     assert verdicts.verdict([Thrown("SparkException", "", "X", sqlstate), Thrown("ConnectException", "refused")]) is None
 
 
 def test_a_status_and_a_code_of_aws_are_enough() -> None:
-    """Without any words."""
     for fields, certain in (({"http": 503}, False), ({"aws": "SlowDown"}, False), ({"http": 403}, True), ({"aws": "SignatureDoesNotMatch"}, True)):
         found = verdicts.verdict([Thrown("S3Exception", "", **fields)])  # type: ignore[arg-type]
         assert (found and found.certain) is certain
 
 
 def test_long_words_are_cut() -> None:
-    """The last screen is one screen."""
     assert len(verdicts.words([Thrown("E", "x" * 10_000)])) <= verdicts.LONGEST + len("E: ")

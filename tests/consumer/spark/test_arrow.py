@@ -21,13 +21,11 @@ from sluice_consumer.spark.arrow import ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, 
 
 
 def records(numbers: Iterable[int]) -> Records:
-    """Kinesis records with these numbers, as text in their payloads."""
     texts = [str(number) for number in numbers]
     return Records(texts, ["k"] * len(texts), [text.encode() for text in texts], [START_MILLIS + 123] * len(texts))
 
 
 def packed(listed: Records) -> PackedRecords:
-    """The same as Arrow's."""
     return PackedRecords(
         arrow_arrays.texts(listed.sequence),
         arrow_arrays.texts(listed.partition_key),
@@ -37,7 +35,6 @@ def packed(listed: Records) -> PackedRecords:
 
 
 def fetched(rows: int) -> Fetched:
-    """A range of so many records."""
     parts = [range(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
     return Fetched("shard", TRIM_HORIZON, END, RecordColumnSet([RecordSlice(records(part), [7] * len(part)) for part in parts]))
 
@@ -55,7 +52,6 @@ def test_the_schema_is_sparks() -> None:
 
 
 def test_every_column_is_filled() -> None:
-    """With what it is named."""
     (batch,) = to_arrow([fetched(1)], "orders")
     assert batch.schema.equals(SCHEMA)
     assert batch.to_pylist() == [
@@ -73,7 +69,6 @@ def test_every_column_is_filled() -> None:
 
 @pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (ROWS, [ROWS]), (2 * ROWS + 5, [ROWS, ROWS, 5])])
 def test_batches_are_bounded(rows: int, sizes: list[int]) -> None:
-    """And hold all rows, in order."""
     batches = list(to_arrow([fetched(rows)], "orders"))
     assert [batch.num_rows for batch in batches] == sizes
     if batches:

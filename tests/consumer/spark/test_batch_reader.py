@@ -23,7 +23,6 @@ NAMES = ("a", "b", "c")
 
 
 def fetched(name: str) -> Fetched:
-    """An empty range."""
     return Fetched(name, TRIM_HORIZON, TRIM_HORIZON, RecordColumnSet())
 
 
@@ -44,7 +43,6 @@ def test_shards_come_in_the_same_order_whichever_is_read_first(fastest: tuple[st
 
 
 def test_nothing_of_a_task_goes_on_after_it() -> None:
-    """A read that failed ends the task only when all others are over."""
     ended: list[str] = []
     go = threading.Event()
 

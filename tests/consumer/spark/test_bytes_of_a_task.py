@@ -26,7 +26,6 @@ CORES, SHARDS_A_TASK = 2, 32
 
 
 def batch_of(shards: int) -> BatchRead:
-    """A batch of so many shards, dealt as the engine deals them."""
     groups = planner.deal([f"shardId-{number:012}" for number in range(shards)], CORES, SHARDS_A_TASK)
     return replace(BATCH, groups=groups)
 
@@ -46,12 +45,10 @@ def planned(batch: BatchRead) -> tuple[bytes, list[bytes]]:
 
 
 def part(sent: io.BytesIO) -> bytes:
-    """The next part, which comes after its length."""
     return sent.read(struct.unpack("!i", sent.read(4))[0])
 
 
 def shards_in(partition: InputPartition) -> tuple[str, ...]:
-    """Ids of the shards of a task."""
     assert isinstance(partition, Group)
     return partition.shard_ids
 
@@ -76,7 +73,6 @@ def test_a_data_source_that_has_planned_plans_again() -> None:
 
 
 def test_a_task_of_a_stream_is_sent_its_own_shards_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There each partition says of which batch it is."""
     batch = batch_of(1000)
     monkeypatch.setattr(stream_reader.ChannelClient, "ask", lambda *_: batch.to_json())
     partitions = stream_reader.StreamReader("address").partitions({}, {})

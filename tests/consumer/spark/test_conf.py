@@ -38,7 +38,6 @@ def test_in_local_mode_nobody_can_be_cut_off_and_heartbeats_only_bring_figures()
 
 @pytest.mark.parametrize(("limit", "interval"), [(None, "1800"), (60, "30"), (0, None)])
 def test_workers_say_where_they_stand_before_a_batch_is_overdue(limit: float | None, interval: str | None) -> None:
-    """At half of the limit, the default's, too."""
     config = replace(CONFIG, batch=replace(CONFIG.batch, max_seconds=limit))
     assert settings(config, None).get("spark.python.worker.tracebackDumpIntervalSeconds") == interval
 
@@ -58,19 +57,16 @@ def test_a_jvm_keeps_a_few_idle_python_workers_for_each_slot(master: str, given:
 
 
 def test_on_all_cores_of_a_machine_as_many_python_workers_stay_as_worked_at_a_time() -> None:
-    """How many cores it has is not asked for here."""
     assert "spark.python.factory.idleWorkerMaxPoolSize" not in settings(CONFIG, None, "local[*]")
 
 
 def test_in_local_mode_a_pod_is_like_any_machine() -> None:
-    """No executors are asked for, and no address is given to them; the image's classes are used all the same."""
     conf = settings(replace(CONFIG, executors=1, spark_conf={"spark.master": "local[1,4]"}), POD)
     assert not [key for key in conf if key.startswith(("spark.kubernetes.", "spark.executor.instances", "spark.driver.host"))]
     assert conf["spark.driver.extraClassPath"] == CLASS_PATH
 
 
 def test_the_command_line_decides_on_the_master() -> None:
-    """Then the user's settings, then two local cores."""
     mine = replace(CONFIG, spark_conf={"spark.master": "spark://here"})
     assert settings(mine, None, "local[4]")["spark.master"] == "local[4]"
     assert settings(mine, None)["spark.master"] == "spark://here"
@@ -92,12 +88,10 @@ def test_the_command_line_decides_on_the_master() -> None:
     ],
 )
 def test_what_the_protocol_needs_wins_over_the_user(key: str, value: str) -> None:
-    """A user's setting cannot take a rule out."""
     assert settings(replace(CONFIG, spark_conf={key: "9"}), POD, "k8s://api")[key] == value
 
 
 def test_the_user_wins_over_the_defaults() -> None:
-    """And may set anything else."""
     conf = settings(replace(CONFIG, spark_conf={"spark.log.level": "INFO", "spark.x": "y"}), None)
     assert (conf["spark.log.level"], conf["spark.x"], conf["spark.app.name"]) == ("INFO", "y", "orders")
 
@@ -108,7 +102,6 @@ def test_the_first_batch_is_planned_while_executors_start() -> None:
 
 
 def test_a_laptop_gets_no_setting_of_kubernetes() -> None:
-    """Nor a number of executors."""
     conf = settings(replace(CONFIG, executors=3), None)
     assert not [key for key in conf if "kubernetes" in key or key in {"spark.driver.host", "spark.executor.instances"}]
 
@@ -124,7 +117,6 @@ def test_a_pod_is_its_executors_owner_and_address(ip: str, host: str) -> None:
 
 
 def test_without_a_number_the_users_own_number_of_executors_stands() -> None:
-    """The resource says nothing about it."""
     conf = settings(replace(CONFIG, spark_conf={"spark.executor.instances": "5"}), POD)
     assert conf["spark.executor.instances"] == "5"
 
@@ -145,7 +137,6 @@ def test_a_pod_starts_from_the_images_archive_of_classes_unless_the_user_says_ot
 @pytest.mark.parametrize("process", ["driver", "executor"])
 @pytest.mark.parametrize("pod", [None, POD])
 def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_otherwise(process: str, pod: PodAddress | None) -> None:
-    """In local mode the driver is the one that reads."""
     key = f"spark.{process}.defaultJavaOptions"
     assert NO_BOUNDS_CHECKS in settings(CONFIG, pod)[key].split()
     assert settings(replace(CONFIG, spark_conf={key: "-Dx=y"}), pod)[key] == "-Dx=y"
@@ -179,7 +170,6 @@ SINK = {"spark.sql.extensions": "its.Extension", "spark.sql.catalog.spark_catalo
     ],
 )
 def test_a_sink_is_given_what_it_asks_of_the_session(given: dict[str, str], extensions: str, catalog: str) -> None:
-    """The user's catalog wins; extensions are a list, and the sink's comes last."""
     conf = settings(replace(CONFIG, spark_conf=given), None, sink=SINK)
     assert (conf["spark.sql.extensions"], conf["spark.sql.catalog.spark_catalog"]) == (extensions, catalog)
 

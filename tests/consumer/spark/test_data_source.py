@@ -25,8 +25,6 @@ SHARDS = 3
 
 @dataclass
 class Ordered:
-    """Shards whose fetches end in an order that a test names."""
-
     source: Source
     order: list[str]
     ended: dict[str, threading.Event] = field(default_factory=dict)
@@ -35,7 +33,6 @@ class Ordered:
         self.ended = {shard: threading.Event() for shard in self.order}
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
-        """See `ShardSource`."""
         for before, shard in pairwise(self.order):
             if shard == place.shard_id:
                 assert self.ended[before].wait(30)

@@ -14,7 +14,6 @@ from sluice_consumer.spark.entrypoint import load
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Writes the module `orders_of_a_user`."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "orders_of_a_user", raising=False)
 
@@ -25,7 +24,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 
 
 def test_the_function_is_found(module: Callable[[str], None]) -> None:
-    """By module and name."""
     module("def process(batch, info): return 7")
     assert load("orders_of_a_user:process")(None, None) == 7  # type: ignore[arg-type]
 
@@ -41,7 +39,6 @@ def test_the_function_is_found(module: Callable[[str], None]) -> None:
     ],
 )
 def test_a_function_that_cannot_be_had_is_refused(module: Callable[[str], None], text: str, why: str) -> None:
-    """No retry helps, so the message goes to the person who wrote the name."""
     module(text)
     with pytest.raises(Refused, match=rf"pipeline\.entrypoint: .*{why}"):
         load("orders_of_a_user:process")

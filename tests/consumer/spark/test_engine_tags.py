@@ -18,8 +18,6 @@ SEEN = list[set[str]]()
 
 
 class Session:
-    """A session and its context, as far as `prepare` and tags need them."""
-
     sparkContext = property(lambda self: self)  # noqa: N815 - PySpark's name
 
     addJobTag = staticmethod(TAGS.add)  # noqa: N815
@@ -31,7 +29,6 @@ def process(_batch: object, _info: object) -> None:
 
 
 def prepare(*_: object) -> None:
-    """Begins a job, so to say."""
     SEEN.append(set(TAGS))
 
 

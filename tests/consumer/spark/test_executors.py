@@ -14,40 +14,31 @@ DRAIN = 60.0
 
 @dataclass
 class Spark:
-    """A scheduler that does what it is told; pods come and go when the test says so."""
-
     running: list[str] = field(default_factory=list)
     total: int = 0
     said: list[object] = field(default_factory=list)
 
     def live(self) -> list[str]:
-        """See `Backend`."""
         return list(self.running)
 
     def request(self, total: int) -> None:
-        """See `Backend`."""
         self.total = total
         self.said.append(total)
 
     def decommission(self, executor: str) -> None:
-        """See `Backend`."""
         self.said.append(f"-{executor}")
 
     def kill(self, executor: str) -> None:
-        """See `Backend`."""
         self.said.append(f"kill {executor}")
 
 
 class Bench:
-    """A target over a scheduler, in virtual time."""
-
     def __init__(self, running: str, total: int) -> None:
         self.now = 0.0
         self.spark = Spark(running.split(), total)
         self.target = ExecutorTarget(self.spark, total, DRAIN, lambda: self.now)
 
     def apply(self, target: int) -> list[object]:
-        """What Spark is told in one step."""
         self.spark.said.clear()
         self.target.apply(target)
         return list(self.spark.said)
@@ -87,14 +78,12 @@ def test_the_executors_are_brought_to_the_target(running: str, total: int, targe
 
 
 def test_late_executors_beyond_the_total_do_not_push_the_total_below_the_target() -> None:
-    """Three registered although two were asked for."""
     bench = Bench("1 2 3", 2)
     bench.apply(1)
     assert bench.spark.total == 1
 
 
 def test_further_changes_wait_while_executors_drain_and_the_last_one_wins() -> None:
-    """Then the whole difference is applied at once."""
     bench = Bench("1 2 3", 3)
     bench.apply(1)
     assert [bench.apply(target) for target in (2, 5, 4)] == [[], [], []]
@@ -103,7 +92,6 @@ def test_further_changes_wait_while_executors_drain_and_the_last_one_wins() -> N
 
 
 def test_who_does_not_finish_within_the_drain_timeout_is_killed() -> None:
-    """And not a moment earlier."""
     bench = Bench("1 2", 2)
     bench.apply(1)
     bench.now = DRAIN - 1
@@ -116,14 +104,12 @@ def test_who_does_not_finish_within_the_drain_timeout_is_killed() -> None:
 
 
 def test_the_live_executors_are_counted_in_every_step() -> None:
-    """The report shows them."""
     bench = Bench("1 2", 3)
     bench.apply(3)
     assert bench.target.live == 2
 
 
 def test_a_draining_executor_is_reported_by_its_pod_and_wall_clock() -> None:
-    """For people: since when, and until when it may take."""
     wall = datetime.datetime(2026, 1, 1, 12, 0, 30, tzinfo=datetime.UTC)
     drain = described(Draining("7", since=100.0, deadline=160.0), "demo", clock=130.0, wall=wall)
     assert json.loads(DriverReport(draining=(drain,)).text(1))["draining"] == [

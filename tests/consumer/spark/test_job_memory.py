@@ -27,19 +27,16 @@ class Busy(Spark):
         self.retained, self.asked = retained, Counter[int]()
 
     def status(self, job: int) -> str:
-        """See `Status`."""
         self.asked[job] += 1
         return super().status(job) if self._knows(job) else FORGOTTEN
 
     def tags(self, job: int) -> frozenset[str] | None:
-        """See `Status`."""
         return super().tags(job) if self._knows(job) else None
 
     def _knows(self, job: int) -> bool:
         return job >= len(self.jobs) - self.retained or self.jobs[job] == RUNNING
 
     def begin(self, count: int, tag: str | None, how: str = SUCCEEDED) -> None:
-        """So many jobs, which end at once."""
         for job in range(len(self.jobs), len(self.jobs) + count):
             self.jobs[job] = how
             if tag is not None:
@@ -78,7 +75,6 @@ def test_with_a_memory_the_longest_batch_of_a_group_is_committed() -> None:
 
 @pytest.mark.parametrize(("tag", "said"), [(MINE, "FAILED|unknown"), (None, "FAILED|unknown")])
 def test_a_failed_job_that_spark_has_forgotten_still_refuses_the_batch(tag: str | None, said: str) -> None:
-    """Of its own, or of nobody known."""
     spark = Busy(retained=10)
     memory, jobs = JobMemory(spark), judged(spark, MINE)
     jobs.memory = memory
@@ -91,7 +87,6 @@ def test_a_failed_job_that_spark_has_forgotten_still_refuses_the_batch(tag: str 
 
 
 def test_a_failed_job_of_another_consumer_refuses_no_batch_after_spark_has_forgotten_it() -> None:
-    """Whose it is was noted before."""
     spark = Busy(retained=10)
     memory, jobs = JobMemory(spark), judged(spark, MINE)
     jobs.memory = memory
@@ -103,7 +98,6 @@ def test_a_failed_job_of_another_consumer_refuses_no_batch_after_spark_has_forgo
 
 
 def test_a_memory_that_comes_too_late_says_nothing() -> None:
-    """Then the batch is refused, as without one."""
     spark = Busy(retained=10)
     memory, jobs = JobMemory(spark), judged(spark, MINE)
     jobs.memory = memory
@@ -114,7 +108,6 @@ def test_a_memory_that_comes_too_late_says_nothing() -> None:
 
 
 def test_a_job_that_runs_for_long_is_followed_to_its_end() -> None:
-    """And one that Spark counts before it knows it, a moment later."""
     spark = Busy(retained=10)
     memory = JobMemory(spark)
     spark.jobs |= {0: RUNNING, 1: FORGOTTEN}
@@ -142,7 +135,6 @@ def test_a_memory_has_an_end() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([MINE, ANOTHERS, None]), st.sampled_from([SUCCEEDED, FAILED]), st.booleans()), max_size=40))
 def test_a_memory_commits_nothing_that_a_spark_that_forgets_nothing_would_refuse(steps: list[tuple[str | None, str, bool]]) -> None:
-    """Whatever is forgotten, and whenever it looks."""
     spark, whole = Busy(retained=4), Busy()
     memory, jobs, judge = JobMemory(spark), judged(spark, MINE), judged(whole, MINE)
     jobs.memory = memory

@@ -15,7 +15,6 @@ from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, 
 
 @pytest.fixture
 def spark() -> Spark:
-    """One job before the batch, which failed."""
     return Spark({0: FAILED})
 
 
@@ -23,7 +22,6 @@ def spark() -> Spark:
 
 
 def test_a_batch_is_accepted_while_a_listener_of_the_users_is_behind(spark: Spark) -> None:
-    """All jobs are known to have succeeded; nobody else's events matter."""
     jobs = judged(spark)
     spark.jobs[1], spark.busy = SUCCEEDED, True
     jobs.check()
@@ -86,7 +84,6 @@ def test_a_job_that_spark_does_not_know_is_refused_with_what_to_change(spark: Sp
     ],
 )
 def test_a_failed_job_is_excused_only_by_the_result_of_its_query(spark: Spark, query: Execution, *, accepted: bool) -> None:
-    """The query must have gone on without it, and have ended well."""
     jobs = judged(spark)
     spark.jobs[1], spark.about[1] = FAILED, replace(READ, execution=query)
     if accepted:
@@ -98,7 +95,6 @@ def test_a_failed_job_is_excused_only_by_the_result_of_its_query(spark: Spark, q
 
 
 def test_a_query_says_how_it_ended_after_its_jobs_have(spark: Spark) -> None:
-    """The verdict waits for it a moment."""
     jobs = judged(spark)
     spark.jobs[1], spark.about[1] = FAILED, replace(READ, execution=replace(QUERY, ended=None))
     spark.later[1] = lambda: spark.about.update({1: replace(READ, execution=QUERY)})
@@ -115,7 +111,6 @@ def test_a_job_that_begins_while_another_is_waited_for_is_waited_for_too(spark: 
 
 
 def test_waiting_says_whom_it_waits_for(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
-    """A person sees why nothing is committed."""
     jobs = judged(spark)
     spark.jobs[1] = RUNNING
     spark.later[50] = lambda: spark.jobs.update({1: SUCCEEDED})
@@ -172,7 +167,6 @@ def test_an_executor_that_leaves_while_there_is_no_batch_keeps_no_lease(spark: S
 
 
 def test_an_executor_that_is_lost_after_the_batch_has_failed_counts_from_then(spark: Spark) -> None:
-    """Also if nobody looked while the job ran."""
     spark.alive.add("1")
     jobs = judged(spark)
     spark.jobs[1] = RUNNING
@@ -194,7 +188,6 @@ def test_a_job_that_has_not_succeeded_is_trouble(spark: Spark, status: str) -> N
 
 
 def test_a_running_job_that_reads_nothing_of_ours_is_no_trouble(spark: Spark) -> None:
-    """It emits no rows of a shard."""
     jobs = judged(spark)
     spark.jobs[1], spark.about[1] = RUNNING, replace(READ, reads=False)
     assert not jobs.troubled()
@@ -235,14 +228,12 @@ def test_a_lost_executor_is_seen_though_spark_has_forgotten_it_at_once(spark: Sp
 
 
 def test_an_executor_that_came_and_was_lost_between_two_looks_is_seen(spark: Spark) -> None:
-    """It had time for a task."""
     jobs = judged(spark)
     spark.dead = {"1": "Command exited with code 137"}
     assert jobs.troubled()
 
 
 def test_an_executor_that_was_sent_away_is_no_trouble(spark: Spark) -> None:
-    """Decommissioned, its tasks have ended; new ones are none either."""
     spark.alive = {"driver", "1"}
     jobs = judged(spark)
     spark.alive, spark.dead = {"driver", "2"}, {"1": "Executor decommission: scale down"}
@@ -307,7 +298,6 @@ def test_a_spark_that_does_not_answer_may_still_work(spark: Spark, monkeypatch: 
     ],
 )
 def test_the_reason_of_a_failed_stage_is_its_error(reason: str, words: str) -> None:
-    """Not its stacks."""
     assert last_words(reason) == words
 
 
@@ -317,7 +307,6 @@ MINE, ANOTHERS = tag_of("mine", 3), tag_of("anothers", 3)
 
 
 def test_a_failed_job_of_another_consumer_refuses_no_batch_and_troubles_nobody(spark: Spark) -> None:
-    """Nor is a job of it waited for that reads its batch; nor cancelled, nor taken for a movement of this one."""
     jobs = judged(spark, MINE)
     spark.jobs |= {1: FAILED, 2: RUNNING, 3: SUCCEEDED}
     spark.tagged = {1: ANOTHERS, 2: ANOTHERS, 3: MINE}
@@ -351,7 +340,6 @@ def test_a_failed_job_refuses_the_batch_of_its_own_consumer_and_of_all_if_nobody
 
 
 def test_where_no_consumer_has_a_tag_every_job_counts(spark: Spark) -> None:
-    """Of a query of Structured Streaming, whatever the thread that started it has handed on."""
     jobs = judged(spark)
     spark.jobs[1], spark.tagged = FAILED, {1: ANOTHERS}
     with pytest.raises(JobsNotDone, match="job 1"):

@@ -19,7 +19,6 @@ from sluice_consumer.spark import conf, python_workers
 
 @pytest.mark.parametrize(("error", "said"), [(BrokenPipeError(32, "Broken pipe"), False), (ConnectionResetError(), False), (ValueError("bad"), True)])
 def test_a_worker_says_what_it_raised_but_not_that_spark_has_hung_up(error: Exception, said: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
-    """The one is a fault, the other the end of every worker."""
     try:
         raise error  # noqa: TRY301 - it is handled where a worker's is
     except Exception:  # noqa: BLE001 - as PySpark's daemon does
@@ -34,7 +33,6 @@ def test_only_a_worker_of_pysparks_daemon_is_changed_and_not_for_whoever_debugs(
     folded: bool,  # noqa: FBT001
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A driver's own tracebacks are its own."""
     main = SimpleNamespace(__spec__=SimpleNamespace(name=program), traceback="Python's")
     monkeypatch.setitem(sys.modules, "__main__", main)  # type: ignore[arg-type]
     monkeypatch.setenv("SLUICE_LOG_LEVEL", level)

@@ -16,7 +16,6 @@ needs_archives = pytest.mark.skipif(not list((PACKAGE / "python" / "lib").glob("
 
 @needs_archives
 def test_it_has_all_that_spark_has_but_for_the_archives(tmp_path: Path) -> None:
-    """And is made once."""
     found = [spark_home.lean({"XDG_CACHE_HOME": str(tmp_path)}) for _ in range(2)]
     (home,) = {each["SPARK_HOME"] for each in found}
     names = {entry.name for entry in Path(home).iterdir()}
@@ -27,7 +26,6 @@ def test_it_has_all_that_spark_has_but_for_the_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chosen", [{"SPARK_HOME": "/opt/spark"}, {"PYSPARK_PYTHON": "/usr/bin/python3.12"}])
 def test_what_somebody_chose_stays(chosen: dict[str, str], tmp_path: Path) -> None:
-    """A Spark of their own; a Python of their own, which may know PySpark from the archive alone."""
     assert spark_home.lean({"XDG_CACHE_HOME": str(tmp_path)} | chosen) == {}
     assert list(tmp_path.iterdir()) == []
 
@@ -43,6 +41,5 @@ def test_a_pyspark_that_workers_would_not_find_keeps_its_archives(tmp_path: Path
 
 
 def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
-    """Spark works as it is."""
     (tmp_path / "sluice").write_text("")
     assert spark_home.lean({"XDG_CACHE_HOME": str(tmp_path), "PYSPARK_PYTHON": sys.executable}) == {}

@@ -19,7 +19,6 @@ FILE = f"-Dlog4j2.configurationFile={spark_logs.OWN.as_uri()}"
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """An environment whose Spark has a folder `conf`."""
     (tmp_path / "conf").mkdir()
     return {"SPARK_HOME": str(tmp_path)}
 
@@ -40,7 +39,6 @@ def test_a_driver_that_is_its_own_executor_does_not_say_twice_what_a_task_raised
 
 @pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
 def test_a_configuration_of_log4j_in_the_users_settings_wins(key: str, home: dict[str, str]) -> None:
-    """Both spellings of log4j's."""
     for option in ("-Dlog4j2.configurationFile=file:/mine.xml", "-Dlog4j.configurationFile=file:/mine.xml"):
         assert spark_logs.folded(LOCAL | {key: option}, home) == LOCAL | {key: option}
     assert spark_logs.folded(LOCAL, home | {"JDK_JAVA_OPTIONS": "-Dlog4j2.configurationFile=file:/mine.xml"}) == LOCAL
@@ -62,7 +60,6 @@ def test_a_template_and_a_copy_of_sluices_own_file_are_nobodys_configuration(hom
 
 
 def test_whoever_debugs_sees_all_that_spark_says(home: dict[str, str]) -> None:
-    """By Spark's own configuration, in executors too: theirs is Sluice's in the image."""
     told = spark_logs.folded(CLUSTER, home | {"SLUICE_LOG_LEVEL": "debug"})
     for key in (spark_logs.DRIVER, spark_logs.EXECUTOR):
         assert told[key].endswith(f"-Dlog4j2.configurationFile={spark_logs.SPARKS}")

@@ -16,26 +16,22 @@ from sluice_consumer.spark.stream_channel import ChannelClient, ChannelFailed, C
 
 
 def refuse(*_: Any) -> None:
-    """Says no."""
     raise Refused("the table is another's")
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server that echoes, or refuses."""
     with serving({"echo": lambda *values: list(values), "refuse": refuse}) as address:
         yield address
 
 
 def test_an_answer_is_what_the_other_side_returned(address: str) -> None:
-    """As JSON says it."""
     caller = ChannelClient(address)
     assert caller.ask("echo", {"batch": 1}, None) == [{"batch": 1}, None]
     caller.close()
 
 
 def test_an_error_keeps_its_name_and_words_and_the_conversation_goes_on(address: str) -> None:
-    """Also that of a call nobody answers."""
     caller = ChannelClient(address)
     with pytest.raises(ChannelFailed, match="Refused: the table is another's"):
         caller.ask("refuse")
@@ -93,7 +89,6 @@ def test_it_closes_though_a_client_came_at_that_very_moment(tmp_path: Path) -> N
 
 
 def test_only_this_user_can_reach_it_and_nothing_stays_behind() -> None:
-    """The directory is closed to others, and goes."""
     with serving({}) as address:
         directory = Path(address).parent
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700

@@ -14,13 +14,10 @@ from sluice_consumer.spark.tagged_work import TaggedWork
 
 @dataclass
 class Stage:
-    """As the status store has it."""
-
     tasks: int = 0
     attempt: int = 0
 
     def numActiveTasks(self) -> int:  # noqa: N802 - Spark's name
-        """Tasks that run, as far as events say."""
         return self.tasks
 
     def attemptId(self) -> int:  # noqa: N802
@@ -38,7 +35,6 @@ class Spark:
     asked: list[int] = field(default_factory=list)
 
     def work(self) -> TaggedWork:
-        """The jobs of one tag: all."""
         counters = SimpleNamespace(get=lambda _name: None)
         bus = SimpleNamespace(metrics=lambda: SimpleNamespace(metricRegistry=lambda: SimpleNamespace(getCounters=lambda: counters)))
         scala = SimpleNamespace(
@@ -50,13 +46,11 @@ class Spark:
         return TaggedWork(cast("Any", SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala)))), "sluice-mine-1")
 
     def job(self, number: int) -> Any:
-        """As the status store gives it."""
         self.asked.append(number)
         stages = SimpleNamespace(size=lambda: 1, apply=lambda _i: number)
         return SimpleNamespace(status=lambda: SimpleNamespace(toString=lambda: self.jobs[number]), stageIds=lambda: stages)
 
     def stage(self, number: int) -> Stage:
-        """As the status store gives it."""
         if number not in self.stages:
             raise Py4JError("NoSuchElementException: No stage with id")
         return self.stages[number]
@@ -64,7 +58,6 @@ class Spark:
 
 @pytest.fixture
 def spark() -> Spark:
-    """One job that succeeded."""
     return Spark({1: "SUCCEEDED"}, {1: Stage()})
 
 

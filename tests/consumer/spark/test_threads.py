@@ -19,7 +19,6 @@ CALLED = ["java.lang.Thread.sleep(Native Method)", "py4j.commands.CallCommand.ex
 
 
 def a_driver(name: str, frames: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A session with one executor, of which Spark shows one thread."""
     monkeypatch.setattr(threads, "each", list)
     thread = Fake(threadName=lambda: name, stackTrace=lambda: Fake(elems=lambda: frames))
     dump = Fake(isDefined=lambda: True, get=lambda: [thread])
@@ -44,7 +43,6 @@ def test_a_thread_is_told_if_it_works(name: str, frames: Sequence[str], places: 
 
 
 def test_a_jvm_that_does_not_answer_is_waited_for_so_long_only() -> None:
-    """One that refuses a call answers."""
     over = threading.Event()
 
     def session(ask: Callable[[], object]) -> Any:

@@ -27,21 +27,17 @@ class Spark:
     plans: bool = True
 
     def come(self, *executors: str) -> None:
-        """They register."""
         self.registered += executors
 
     def live(self) -> frozenset[str]:
-        """See `Backend`."""
         if self.refuses:
             raise RuntimeError("Spark is gone")
         return frozenset(self.registered)
 
     def slots(self) -> dict[str, int]:
-        """See `Backend`."""
         return dict.fromkeys(self.registered, 2)
 
     def rehearse(self) -> None:
-        """See `Backend`."""
         self.rehearsals += 1
         self.rehearsed.set()
         if self.planned is not None:
@@ -50,26 +46,22 @@ class Spark:
             raise RuntimeError("no plan")
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
-        """See `Backend`."""
         self.said.append(tasks)
         self.jobs.append(Future())
         self.started.set()
         return self.jobs[-1]
 
     def end(self, *ran: str) -> None:
-        """The oldest job ends: these ran its tasks."""
         self.jobs.pop(0).set_result(frozenset(ran))
 
 
 @pytest.fixture
 def spark() -> Spark:
-    """A scheduler without executors."""
     return Spark()
 
 
 @pytest.fixture
 def warm_up(spark: Spark) -> WarmUp:
-    """Over it."""
     return WarmUp(spark)
 
 
@@ -90,7 +82,6 @@ def test_the_first_executors_get_the_batch_itself(spark: Spark, warm_up: WarmUp)
 
 
 def test_a_new_executor_gets_a_task_for_each_slot_once(spark: Spark, warm_up: WarmUp) -> None:
-    """And batches count on it when it has done them."""
     spark.come("1")
     warm_up.while_waiting()
     warm_up.before_batch()
@@ -131,7 +122,6 @@ def test_one_that_did_not_take_tasks_yet_is_still_new(spark: Spark, warm_up: War
 
 
 def test_one_that_left_is_forgotten(spark: Spark, warm_up: WarmUp) -> None:
-    """Before it was warm, or after."""
     spark.come("1", "2")
     warm_up.while_waiting()
     spark.registered.remove("2")
@@ -144,7 +134,6 @@ def test_one_that_left_is_forgotten(spark: Spark, warm_up: WarmUp) -> None:
 
 
 def test_a_job_that_fails_is_told_and_not_repeated(spark: Spark, warm_up: WarmUp, caplog: pytest.LogCaptureFixture) -> None:
-    """The batch says what is wrong with the executor, if anything is."""
     spark.come("1")
     warm_up.while_waiting()
     spark.jobs.pop().set_exception(RuntimeError("no credentials"))
@@ -154,7 +143,6 @@ def test_a_job_that_fails_is_told_and_not_repeated(spark: Spark, warm_up: WarmUp
 
 
 def test_a_job_that_fails_is_not_repeated_beside_an_executor_that_is_warm(spark: Spark, warm_up: WarmUp) -> None:
-    """Whoever it was for counts as warm: no batch asks for it anew, and no executor is left out."""
     spark.come("1")
     warm_up.while_waiting()
     spark.end("1")
@@ -167,7 +155,6 @@ def test_a_job_that_fails_is_not_repeated_beside_an_executor_that_is_warm(spark:
 
 
 def test_batches_do_without_if_spark_cannot_be_asked(spark: Spark, warm_up: WarmUp, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told once."""
     spark.refuses = True
     warm_up.while_waiting()
     warm_up.before_batch()
@@ -185,7 +172,6 @@ def test_nobody_counts_as_warm_once_spark_cannot_be_asked(spark: Spark, warm_up:
 
 
 def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not afterwards: then the loop does, between batches."""
     monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
     spark.come("1")
     with warm_up.meanwhile():
@@ -214,7 +200,6 @@ def test_a_driver_that_need_not_wait_plans_its_batch_and_nothing_else(spark: Spa
 def test_a_rehearsal_that_lasts_or_fails_holds_up_neither_the_driver_nor_warm_ups(
     spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch, *, plans: bool
 ) -> None:
-    """It is a help, and its end is waited for by nobody."""
     monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
     spark.plans, spark.planned = plans, Event()
     spark.come("1")

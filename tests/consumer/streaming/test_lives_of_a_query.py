@@ -53,20 +53,16 @@ class Lives:
 
     @property
     def live(self) -> list[str]:
-        """Shards that get records."""
         return [shard.id for shard in self.world.stream.list_shards().shards if not shard.closed]
 
     def lives(self, crash: int | None) -> None:
-        """A query reads all there is, or dies at a step."""
         self.world.steps = Steps(crash)
         self.world.survive()
 
     def puts(self, number: int) -> None:
-        """Records come in some shards."""
         self.world.put(self.live[number % len(self.live) :], 1)
 
     def splits(self, number: int) -> None:
-        """A shard is split."""
         if len(self.live) < 4:
             self.world.stream.split(self.live[number % len(self.live)])
 
@@ -80,7 +76,6 @@ class Lives:
                 self.world.stream.expire_shard(shard.id)
 
     def dies(self) -> None:
-        """The driver dies when all shards have records in the open batch."""
         self.world.put(self.live, 1)
         self.world.sink = Full(self.world.sink)
         with pytest.raises(Crash):

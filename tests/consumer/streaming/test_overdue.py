@@ -22,7 +22,6 @@ class Query:
     done: list[str] = field(default_factory=list)
 
     def watch(self) -> QueryWatch:
-        """Its watch."""
         ports = QueryPorts(
             open=lambda: self.batch,
             working=lambda: self.time < self.rests,
@@ -33,18 +32,15 @@ class Query:
         return QueryWatch(BatchLimits(300, 1200), ports, lambda: self.time)
 
     def stop(self) -> bool:
-        """Stops it, if that goes."""
         self.done.append("stopped")
         return self.stops
 
     def looked_at(self, watch: QueryWatch, *moments: float) -> None:
-        """Looks so often."""
         for self.time in moments:
             watch.look()
 
 
 def test_a_batch_that_does_not_end_stops_its_query_once() -> None:
-    """The source raises what is kept here."""
     query = Query()
     watch = query.watch()
     query.looked_at(watch, 0, 299, 301, 303)
@@ -70,7 +66,6 @@ def test_a_query_that_waits_for_its_next_trigger_is_left_alone() -> None:
 
 
 def test_a_batch_that_moves_is_warned_about_until_the_second_limit() -> None:
-    """Each look finds another number."""
     query = Query(moves=iter(range(1, 99)))
     watch = query.watch()
     query.looked_at(watch, 0, 295, 301, 309, 1199)
@@ -80,7 +75,6 @@ def test_a_batch_that_moves_is_warned_about_until_the_second_limit() -> None:
 
 
 def test_the_next_batch_has_a_time_of_its_own() -> None:
-    """Nothing is left of the one before."""
     query = Query()
     watch = query.watch()
     query.looked_at(watch, 0, 200)

@@ -24,7 +24,6 @@ from sluice_consumer.streaming.planner import StreamPlanner
 
 
 def steps_of_a_run() -> list[str]:
-    """What happens in a run without crash."""
     world = World()
     world.query()
     return world.steps.names
@@ -36,7 +35,6 @@ HABITS = pytest.mark.parametrize("names_the_start", [True, False], ids=["Spark n
 
 @HABITS
 def test_a_query_reads_every_record_once_and_leaves_nothing_open(*, names_the_start: bool) -> None:
-    """Through a split, whose children wait for numbers of their own."""
     world = World(names_the_start=names_the_start)
     world.query()
     world.judge()
@@ -47,7 +45,6 @@ def test_a_query_reads_every_record_once_and_leaves_nothing_open(*, names_the_st
 @HABITS
 @pytest.mark.parametrize("at", range(len(STEPS)), ids=[f"{i} {name}" for i, name in enumerate(STEPS)])
 def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: int, *, names_the_start: bool) -> None:
-    """Between any two writes of Spark, the table and the sink; a batch that comes again has the same content."""
     world = World(steps=Steps(at), names_the_start=names_the_start)
     assert not world.survive()
     world.query()
@@ -57,7 +54,6 @@ def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: in
 @settings(max_examples=60, deadline=None)
 @given(crashes=st.lists(st.integers(0, len(STEPS)), min_size=2, max_size=6), names_the_start=st.booleans())
 def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int], *, names_the_start: bool) -> None:
-    """Each epoch dies at a step of its own."""
     world = World(names_the_start=names_the_start)
     for at in crashes:
         world.steps = Steps(at)
@@ -100,7 +96,6 @@ def test_a_batch_from_an_offset_to_itself_holds_nothing() -> None:
 
 @HABITS
 def test_a_lost_directory_starts_where_the_table_stands(*, names_the_start: bool) -> None:
-    """What was committed does not come again; what was open does, as it was."""
     world = World(steps=Steps(STEPS.index("in the sink", STEPS.index("in the sink") + 1)), names_the_start=names_the_start)
     world.survive()
     first, opened = world.sink[0], world.sink[1]
@@ -113,7 +108,6 @@ def test_a_lost_directory_starts_where_the_table_stands(*, names_the_start: bool
 
 @HABITS
 def test_a_directory_that_is_two_batches_old_is_refused(*, names_the_start: bool) -> None:
-    """What came between is not in its state; the message says what to do."""
     world = World(names_the_start=names_the_start)
     world.query()
     world.spark.offsets, world.spark.commits = world.spark.offsets[:-2], len(world.spark.offsets) - 2
@@ -239,7 +233,6 @@ def test_a_batch_whose_jobs_failed_is_not_committed(*, names_the_start: bool) ->
 
 @HABITS
 def test_a_shard_that_foreach_batch_did_not_read_comes_in_the_next_batch(*, names_the_start: bool) -> None:
-    """It is closed where it stood."""
     world = World(names_the_start=names_the_start)
     skipped = sorted(shard.id for shard in world.stream.list_shards().shards)[1]
     world.reads = lambda shard: shard != skipped or len(world.spark.offsets) > 2
@@ -292,7 +285,6 @@ def test_a_batch_is_read_only_from_where_the_query_stood_that_asked_for_it() -> 
 
 
 def test_a_later_epoch_ends_the_query() -> None:
-    """Its first write is refused."""
     world = World()
     planner = world.epoch()
     end = planner.latest(planner.initial())
@@ -302,7 +294,6 @@ def test_a_later_epoch_ends_the_query() -> None:
 
 
 def test_a_lost_lease_ends_the_query_before_anything_is_answered() -> None:
-    """Whatever is asked."""
     world = World()
     planner = world.epoch()
 
@@ -317,7 +308,6 @@ def test_a_lost_lease_ends_the_query_before_anything_is_answered() -> None:
 
 
 def test_available_now_ends_though_records_keep_coming() -> None:
-    """Only what had arrived before counts."""
     world = World()
     planner = world.epoch()
     world.now += 5000
@@ -355,7 +345,6 @@ def test_a_batch_read_late_after_it_was_closed_gives_nothing() -> None:
 
 
 def next_read(world: World, planner: StreamPlanner, start: Offset) -> tuple[Offset, list[str]]:
-    """The next batch, read; and its shards."""
     end = planner.latest(start)
     plan = planner.partitions(start, end)
     assert plan is not None
@@ -364,7 +353,6 @@ def next_read(world: World, planner: StreamPlanner, start: Offset) -> tuple[Offs
 
 
 def test_a_query_leaves_idle_shards_out_and_does_not_close_them() -> None:
-    """As the batch loop does. What brings something takes part in the next batch."""
     world = World()
     planner = world.epoch()
     start = planner.initial()
@@ -401,7 +389,6 @@ def trigger(world: World, planner: StreamPlanner) -> bool:
 
 
 def test_a_shard_whose_first_look_has_no_turn_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new epoch beside thousands of shards finds a record in the last of them with its first batch."""
     world = World()
     world.query()
     kinesis = MemoryKinesis(world.stream)
@@ -437,7 +424,6 @@ def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monk
 
 @HABITS
 def test_a_query_folds_shards_that_are_over_and_goes_on(*, names_the_start: bool) -> None:
-    """A shard was split and read to its end, and the stream has forgotten it."""
     world = World(names_the_start=names_the_start, audits=True, folds=FoldLimits(least=1))
     world.query()
     ended, *others = [shard.id for shard in world.stream.list_shards().shards]

@@ -46,14 +46,12 @@ class Life:
     refusals: int = 0
 
     def new_directory(self, *, output_too: bool) -> None:
-        """The old one is lost; the output mostly stays."""
         self.world.spark = Checkpoint()
         if output_too:
             self.outputs.append(self.world.sink)
             self.world.sink = {}
 
     def go_on(self) -> None:
-        """Until the query is at rest."""
         for _ in range(4):
             try:
                 self.world.query()
@@ -65,17 +63,14 @@ class Life:
         raise AssertionError("the ways out of the refusal do not help")
 
     def held(self) -> Counter[bytes]:
-        """How often each record is in the sinks."""
         return Counter(data for sink in (*self.outputs, self.world.sink) for batch in sink.values() for _, rows in batch for data in rows)
 
     def lost(self) -> set[bytes]:
-        """What is in no sink."""
         put = {record.data for shard in self.world.stream.list_shards().shards for record in self.world.records(shard.id)}
         return put - set(self.held())
 
 
 def steps_of_a_run() -> list[str]:
-    """What happens in a run without crash."""
     world = World()
     world.query()
     return world.steps.names
@@ -87,7 +82,6 @@ AT = pytest.mark.parametrize("at", range(len(STEPS)), ids=[f"{i} {name}" for i, 
 
 
 def dead_in_the_second_batch(moment: str = "before the sink", *, skips: Skip = unread) -> World:
-    """The second batch is bound; its process died."""
     world = World(steps=Steps(STEPS.index(moment, STEPS.index(moment) + 1)), skips=skips)
     assert not world.survive()
     return world
@@ -138,7 +132,6 @@ def test_a_bound_batch_that_a_new_directory_skips_is_refused_for_as_long_as_that
 
 
 def test_a_new_directory_with_an_output_path_of_its_own_reads_what_was_refused() -> None:
-    """As the message says, and each record once where the old sink had not stored the batch."""
     life = Life(dead_in_the_second_batch())
     life.new_directory(output_too=False)
     life.go_on()
@@ -148,7 +141,6 @@ def test_a_new_directory_with_an_output_path_of_its_own_reads_what_was_refused()
 
 
 def test_a_batch_of_which_a_part_was_read_is_refused_too() -> None:
-    """One task ran, for the function asked whether the batch is empty."""
     world = dead_in_the_second_batch(skips=looks_first)
     world.spark = Checkpoint()
     with pytest.raises(Refused, match="3 of its records were never read"):
@@ -163,7 +155,6 @@ def known_by_its_number() -> World:
 
 
 def steps_after_a_lost_directory() -> list[str]:
-    """Until the query is at rest."""
     world = known_by_its_number()
     world.query()
     return world.steps.names
@@ -180,14 +171,12 @@ def test_what_a_function_says_to_be_stored_is_committed_by_whichever_epoch_comes
 
 
 def test_what_is_said_of_a_batch_that_nobody_had_begun_changes_nothing() -> None:
-    """Its records come again, as those of every batch that is not read."""
     world = World(skips=says_so, sink={0: ()})
     world.query()
     world.judge()
 
 
 def test_a_batch_that_a_person_accepts_is_committed_unread() -> None:
-    """That very batch, and no other."""
     world = dead_in_the_second_batch()
     world.spark, world.accepted = Checkpoint(), 3
     with pytest.raises(Refused, match="batch 2 was not committed"):

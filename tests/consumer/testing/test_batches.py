@@ -17,7 +17,6 @@ pytestmark = pytest.mark.spark
 
 
 def test_payloads_are_bytes_text_or_json(spark: SparkSession) -> None:
-    """In the order in which they were given; numbers and times rise."""
     rows = batch(spark, [b"\x00\xff", "ä", {"id": 1}, [2]]).collect()
     assert [bytes(row.data) for row in rows] == [b"\x00\xff", "ä".encode(), b'{"id": 1}', b"[2]"]
     sequences, arrivals = [int(row.sequenceNumber) for row in rows], [row.approximateArrivalTimestamp for row in rows]
@@ -26,13 +25,11 @@ def test_payloads_are_bytes_text_or_json(spark: SparkSession) -> None:
 
 
 def test_the_columns_are_those_of_a_batch(spark: SparkSession) -> None:
-    """By name and type, also of a batch without records."""
     assert batch(spark, ["a"]).schema == batch(spark, []).schema == sluice_consumer.SCHEMA
     assert batch(spark, []).count() == 0
 
 
 def test_whatever_matters_can_be_said(spark: SparkSession) -> None:
-    """Of each record."""
     moment = datetime.datetime(2026, 5, 1, 12, tzinfo=datetime.UTC)
     record = TestRecord("x", key="k", shard="shardId-7", sequence="42", sub=3, arrival=moment)
     (row,) = batch(spark, [record], stream="clicks").selectExpr("*", "unix_seconds(approximateArrivalTimestamp) AS seconds").collect()
@@ -42,7 +39,6 @@ def test_whatever_matters_can_be_said(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("tasks", [None, 1, 3])
 def test_a_shards_records_are_neighbours_in_one_task_dealt_as_the_engine_deals(spark: SparkSession, tasks: int | None) -> None:
-    """Though they arrived in turns."""
     names = [f"shardId-{n:02}" for n in range(20)]
     made = batch(spark, [TestRecord(str(n), shard=names[n % 20]) for n in range(60)], tasks=tasks)
     found: dict[int, list[Any]] = {}
@@ -59,6 +55,5 @@ def test_a_time_without_a_zone_is_refused(spark: SparkSession) -> None:
 
 
 def test_the_info_of_a_batch_has_defaults(spark: SparkSession) -> None:  # noqa: ARG001 - for the mark
-    """Arguments are `info.args`."""
     made = info(2, path="/data")
     assert (made.consumer, made.batch, made.replay, made.stream, made.args) == ("test", 2, False, "orders", {"path": "/data"})

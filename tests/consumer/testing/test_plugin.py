@@ -34,7 +34,6 @@ def test_workers_import_what_the_tests_import(sluice_spark):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_documented_tests_pass_and_a_careless_pipeline_fails(tmp_path: Path) -> None:
-    """The failure says where it was killed, and what is too many."""
     for name, text in [*DOCUMENTED, ("careless.py", CARELESS), ("test_careless.py", TESTS)]:
         (tmp_path / name).write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "consumer")}
@@ -51,6 +50,5 @@ def pytest_of(folder: Path) -> list[str]:
 
 
 def test_other_runs_of_pytest_do_not_wait_for_the_plugin() -> None:
-    """It imports neither Spark nor Arrow, nor anything else of a consumer."""
     asked = "import sys, sluice_consumer.testing.plugin; print(sorted({'pyspark', 'pyarrow', 'numpy', 'pandas', 'py4j', 'boto3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -30,8 +30,6 @@ def process(batch, info):
 
 
 class Program:
-    """`python -m sluice_consumer` on this stream."""
-
     def __init__(self, theirs: Theirs, folder: Path) -> None:
         self.folder, self.lines, self._theirs = folder, list[str](), theirs
         (folder / "numbers_seen.py").write_text(PIPELINE)
@@ -41,11 +39,9 @@ class Program:
 
     @property
     def command(self) -> list[str]:
-        """What Python runs."""
         return ["-m", "sluice_consumer", "--config", str(self.folder / "consumer.json"), "--master", "local[2]"]
 
     def set(self, **fields: Any) -> None:
-        """Changes the configuration; mappings are merged."""
         path = self.folder / "consumer.json"
         written = json.loads(path.read_text())
         merged = {name: written[name] | value if isinstance(written.get(name), dict) else value for name, value in fields.items()}
@@ -53,7 +49,6 @@ class Program:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Program]:
-        """While the block lasts; its lines are kept."""
         ours = os.pathsep.join([str(ROOT / "consumer"), str(self.folder)])
         python = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": ours}
         environment = os.environ | python | {"SEEN": str(self.folder / "seen"), "SLUICE_TERMINATION_LOG": str(self.folder / "last")}
@@ -78,11 +73,9 @@ class Program:
 
     @property
     def numbers(self) -> list[int]:
-        """All of them, sorted."""
         return sorted(number for rows in self.batches.values() for number in rows)
 
     def wait(self, what: str, condition: Any) -> None:
-        """Until it holds."""
         left = SECONDS
         while not condition():
             assert self.process is not None
@@ -92,7 +85,6 @@ class Program:
             left -= 0.2
 
     def ended(self) -> dict[str, Any]:
-        """Waits for its end; its last message."""
         assert self.process is not None
         self.process.wait(SECONDS)
         assert (self.folder / "last").exists(), "".join(self.lines)
@@ -101,16 +93,12 @@ class Program:
 
 
 class QueryProgram(Program):
-    """A streaming query on this stream, as a program of its own (`streaming_program`)."""
-
     @property
     def command(self) -> list[str]:
-        """What Python runs."""
         return [str(Path(__file__).with_name("streaming_program.py")), str(self.folder)]
 
 
 def small_batches(theirs: Theirs) -> dict[str, Any]:
-    """The configuration: many small batches."""
     written: dict[str, Any] = theirs.document()
     return written | {
         "pipeline": {"entrypoint": "numbers_seen:process"},
@@ -138,7 +126,6 @@ def run_through_expiries(theirs: Theirs, program: Program) -> None:
 
 
 def told_all(program: Program) -> None:
-    """The program writes all that it can: its own log, and Spark's events."""
     (program.folder / "events").mkdir()
     program.environment["SLUICE_LOG_LEVEL"] = "debug"
     program.set(

@@ -41,16 +41,13 @@ class Theirs:
 
     @property
     def arn(self) -> str:
-        """Of the stream."""
         return f"arn:aws:kinesis:{REGION}:{OTHER_ACCOUNT}:stream/{self.name}"
 
     @property
     def role(self) -> Role:
-        """That may read it."""
         return self.accounts.role
 
     def document(self, **stream: Any) -> dict[str, Any]:
-        """A consumer's configuration, with these settings of its stream instead."""
         where = {"kinesisEndpoint": self.endpoint, "dynamodbEndpoint": self.endpoint}
         of_stream = {"arn": self.arn, "roleArn": self.role.arn, "externalId": EXTERNAL_ID, **where} | stream
         return {
@@ -61,21 +58,17 @@ class Theirs:
         }
 
     def config(self, **stream: Any) -> Config:
-        """The same, as a driver reads it."""
         return parse(json.dumps(self.document(**stream)))
 
     @property
     def address(self) -> StreamAddress:
-        """Of the stream, for clients."""
         return self.config().stream.address
 
     def put(self, records: range) -> None:
-        """As many records, with their numbers as content."""
         entries = [{"Data": str(n).encode(), "PartitionKey": str(n)} for n in records]
         self.producer.put_records(StreamName=self.name, Records=entries)
 
     def calls(self, service: str) -> list[NotedCall]:
-        """Those that came so far."""
         return [call for call in self.accounts.calls if call.service == service]
 
     def check(self, *others_keys: str) -> None:
@@ -93,7 +86,6 @@ class Theirs:
 
 
 def granted(policy: str) -> set[str]:
-    """Actions that a file of docs/start allows."""
     document = json.loads((places.REPO / "docs" / "start" / f"iam-{policy}.json").read_text())
     return {action for statement in document["Statement"] for action in statement["Action"]}
 

@@ -22,7 +22,6 @@ from sluice_consumer.spark import conf
 
 
 def main(folder: Path, stop: threading.Event) -> None:
-    """Runs the query until it is told to stop, or fails."""
     config = configs.parse((folder / "consumer.json").read_text())
     spark = SparkSession.builder.config(map=dict[str, Any](conf.settings(config, None, "local[2]"))).getOrCreate()
 

@@ -18,7 +18,6 @@ from sluice_lab.scenario.topology import StreamShard
 
 @pytest.fixture
 def source(theirs: Theirs) -> str:
-    """A lease table of KCL in our account, by an application that has read nothing yet."""
     dynamodb = boto3.session.Session().client("dynamodb", endpoint_url=theirs.endpoint, region_name=REGION)
     listed = theirs.producer.list_shards(StreamName=theirs.name)["Shards"]
     hashes = {shard["ShardId"]: shard["HashKeyRange"] for shard in listed}
@@ -30,7 +29,6 @@ def source(theirs: Theirs) -> str:
 
 
 def call(theirs: Theirs, *words: str, external_id: str = EXTERNAL_ID) -> Result:
-    """A command with the options of a role."""
     where = ("--stream", theirs.arn, "--region", REGION, "--kinesis-endpoint", theirs.endpoint, "--dynamodb-endpoint", theirs.endpoint)
     role = ("--role-arn", theirs.role.arn, "--external-id", external_id, "--json")
     return CliRunner().invoke(main, [*words, *where, *role])
@@ -58,7 +56,6 @@ def test_a_table_is_diagnosed_migrated_moved_and_exported_as_ourselves_and_its_s
 
 @pytest.mark.parametrize("command", ["migrate", "diagnose"])
 def test_a_command_that_the_role_does_not_trust_says_which_statement_is_missing(theirs: Theirs, source: str, command: str) -> None:
-    """Exit code 65, and nothing was written."""
     own = ("--source", source, "--target", f"sluice_{theirs.name}") if command == "migrate" else ("--table", source)
     done = call(theirs, command, *own, external_id="another")
     said = json.loads(done.stdout)
@@ -69,7 +66,6 @@ def test_a_command_that_the_role_does_not_trust_says_which_statement_is_missing(
 
 
 def test_a_diagnosis_with_a_role_that_may_not_read_names_the_way_without_it(theirs: Theirs, source: str) -> None:
-    """Records are a part of a diagnosis that can be left out."""
     theirs.role.may = READ - {"GetRecords"}
     assert call(theirs, "diagnose", "--table", source, "--no-records").exit_code == 0
 
@@ -86,7 +82,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "said"), WRONG, ids=[said for _, said in WRONG])
 def test_options_that_no_call_could_use_are_wrong_usage(changes: dict[str, str | None], said: str) -> None:
-    """Exit code 2, before any call; the message names the option."""
     arn = f"arn:aws:kinesis:{REGION}:444455556666:stream/orders"
     given = {"--table": "t", "--stream": arn, "--region": REGION, "--role-arn": "arn:aws:iam::444455556666:role/r", "--external-id": "shop"} | changes
     done = CliRunner().invoke(main, ["diagnose", *(word for pair in given.items() if pair[1] is not None for word in pair if word)])

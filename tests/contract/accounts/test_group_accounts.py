@@ -33,7 +33,6 @@ def own_stream(theirs: Theirs) -> None:
 
 
 def document(theirs: Theirs, folder: Path, name: str, stream: dict[str, Any]) -> Path:
-    """The configuration of a consumer, as a file."""
     (folder / name).mkdir()
     written = theirs.document(**stream) | {
         "name": name,
@@ -47,7 +46,6 @@ def document(theirs: Theirs, folder: Path, name: str, stream: dict[str, Any]) ->
 
 
 def test_two_streams_of_one_name_in_two_accounts_are_read_in_one_driver(theirs: Theirs, tmp_path: Path) -> None:
-    """One by a role whose sessions expire, one as the pods themselves. Each consumer gets its own records, and its table names its own stream."""
     theirs.accounts.own_may, theirs.accounts.seconds = READ, 1.5
     own_stream(theirs)
     theirs.accounts.calls.clear()

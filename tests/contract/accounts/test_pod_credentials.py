@@ -34,7 +34,6 @@ class Agent(http.server.ThreadingHTTPServer):
         self.theirs, self.token, self.issued = theirs, token, 0
 
     def issue(self) -> bytes:
-        """A key that ends soon."""
         self.issued += 1
         key, ends = f"POD{self.issued}", datetime.now(UTC) + timedelta(seconds=POD_SECONDS)
         self.theirs.accounts.pod_ends[key] = ends
@@ -42,12 +41,9 @@ class Agent(http.server.ThreadingHTTPServer):
 
 
 class Answering(http.server.BaseHTTPRequestHandler):
-    """One question."""
-
     server: Agent
 
     def do_GET(self) -> None:
-        """For a key."""
         shown = self.headers["Authorization"] == self.server.token.read_text()
         self.send_response(200 if shown else 401)
         self.end_headers()
@@ -59,7 +55,6 @@ class Answering(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def pod(theirs: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Gives this process the environment that EKS gives a pod, and nothing else."""
     token = tmp_path / "token"
     token.write_text("token")
     agent = Agent(theirs, token)
@@ -92,7 +87,6 @@ def pod(theirs: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.mark.parametrize("kind", ["Pod Identity", "IRSA"])
 def test_keys_of_a_pod_are_replaced_while_its_sessions_are_renewed(theirs: Theirs, pod: Callable[[str], None], kind: str) -> None:
-    """Both end again and again. Each session is begun with a key that lasts, and no read fails."""
     pod(kind)
     client = connect(theirs.address)
     (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards

@@ -25,18 +25,15 @@ PAUSE = threading.Event()  # never set
 
 
 def read(client: HttpKinesis, shard: str) -> list[bytes]:
-    """What a shard holds."""
     return client.get_records(shard, client.get_iterator(shard, TRIM_HORIZON), 1000).records.data
 
 
 def statements(text: str) -> list[dict[str, Any]]:
-    """Those in a message, as they would be pasted."""
     decoder = json.JSONDecoder()
     return [decoder.raw_decode(text, found.start())[0] for found in re.finditer(r'\{"Effect"', text)]
 
 
 def test_a_stream_has_the_same_identity_in_every_path(theirs: Theirs) -> None:
-    """The catalog's, by ARN, and as its own account sees it: rows of any of them continue in any other."""
     identity = BotoStreamCatalog(theirs.address).describe()
     assert identity.arn == theirs.arn
     assert theirs.producer.describe_stream_summary(StreamName=theirs.name)["StreamDescriptionSummary"]["StreamARN"] == theirs.arn
@@ -44,7 +41,6 @@ def test_a_stream_has_the_same_identity_in_every_path(theirs: Theirs) -> None:
 
 
 def test_shards_and_records_are_read_with_the_roles_key(theirs: Theirs) -> None:
-    """By both clients, with one session: they share it."""
     catalog = BotoStreamCatalog(theirs.address)
     client = connect(theirs.address)
     found = [data for shard in catalog.list_shards().shards for data in read(client, shard.id)]
@@ -62,7 +58,6 @@ def test_a_name_and_a_region_are_enough_where_the_role_says_whose_stream_it_is(t
 
 
 def test_twenty_sessions_expire_under_a_reader_that_notices_none_of_it(theirs: Theirs) -> None:
-    """A call that meets the end of its session is made again with the next one, inside of the client."""
     theirs.accounts.seconds = 0.3
     client, catalog = connect(theirs.address), BotoStreamCatalog(theirs.address)
     shards = [shard.id for shard in catalog.list_shards().shards]
@@ -75,7 +70,6 @@ def test_twenty_sessions_expire_under_a_reader_that_notices_none_of_it(theirs: T
 
 @pytest.mark.parametrize("external_id", [None, "another"])
 def test_a_wrong_external_id_is_refused_with_the_trust_that_is_missing(theirs: Theirs, external_id: str | None) -> None:
-    """It names the setting's value in the place where the trust policy has it."""
     with pytest.raises(AccessDenied) as refused:
         BotoStreamCatalog(theirs.config(externalId=external_id).stream.address).describe()
     trust, own = statements(str(refused.value))
@@ -87,7 +81,6 @@ def test_a_wrong_external_id_is_refused_with_the_trust_that_is_missing(theirs: T
 
 
 def test_a_role_that_does_not_trust_us_is_refused_by_every_client(theirs: Theirs) -> None:
-    """At once, and no call to Kinesis is made with another identity."""
     theirs.role.trusted = False
     for call in (BotoStreamCatalog(theirs.address).describe, lambda: read(connect(theirs.address), "shardId-000000000000")):
         with pytest.raises(AccessDenied, match="the trust policy of that role needs"):
@@ -107,7 +100,6 @@ def test_a_role_that_may_list_and_not_read_is_refused_with_the_statement_for_its
 
 
 def test_an_arn_without_a_role_is_refused_with_the_resource_policy_that_is_missing(theirs: Theirs) -> None:
-    """The other way to a stream of another account."""
     with pytest.raises(AccessDenied, match=f"the resource policy of {theirs.arn} needs .*sluice-driver"):
         BotoStreamCatalog(theirs.config(roleArn=None, externalId=None).stream.address).describe()
 
@@ -123,7 +115,6 @@ def test_a_service_that_answers_with_another_accounts_stream_is_refused(theirs: 
 
 @pytest.mark.parametrize("trouble", [("Throttling", 400), ("InternalFailure", 500), ("ExpiredTokenException", 403)])
 def test_a_call_waits_for_an_sts_that_is_in_trouble(theirs: Theirs, trouble: tuple[str, int]) -> None:
-    """A session ends meanwhile; the call is made once there is another one, and with no other key."""
     theirs.accounts.seconds = 0.2
     client = connect(theirs.address)
     (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards
@@ -137,7 +128,6 @@ def test_a_call_waits_for_an_sts_that_is_in_trouble(theirs: Theirs, trouble: tup
 
 
 def test_an_sts_that_stays_in_trouble_is_named_with_the_role(theirs: Theirs) -> None:
-    """After the patience of a call."""
     theirs.accounts.trouble = ("ExpiredTokenException", 403)
     catalog = BotoStreamCatalog(theirs.address, Patience(limit=1.0))
     with pytest.raises(ServiceUnavailable, match=f"there are no valid credentials of role {theirs.role.arn}: "):
@@ -158,7 +148,6 @@ def test_an_sts_that_cannot_be_reached_is_named_with_the_way_to_it(theirs: Their
 
 
 def test_an_own_key_that_sts_does_not_know_ends_the_call_at_once(theirs: Theirs) -> None:
-    """As Kinesis would without a role."""
     theirs.accounts.trouble = ("InvalidClientTokenId", 403)
     with pytest.raises(Refused, match="correct the AWS credentials that assume the role: `aws sts get-caller-identity`"):
         connect(theirs.address).get_iterator("shardId-000000000000", TRIM_HORIZON)
@@ -166,7 +155,6 @@ def test_an_own_key_that_sts_does_not_know_ends_the_call_at_once(theirs: Theirs)
 
 
 def test_an_sts_that_refuses_until_somebody_acts_is_not_asked_for_ever(theirs: Theirs) -> None:
-    """The call ends at once, with what to do."""
     theirs.accounts.trouble = ("RegionDisabledException", 403)
     with pytest.raises(Refused, match="aws account enable-region"):
         BotoStreamCatalog(theirs.address).describe()
@@ -174,7 +162,6 @@ def test_an_sts_that_refuses_until_somebody_acts_is_not_asked_for_ever(theirs: T
 
 
 def test_sessions_are_begun_again_when_the_trust_is_back(theirs: Theirs) -> None:
-    """Nothing has to be started again by hand."""
     theirs.accounts.seconds = 0.2
     client = connect(theirs.address)
     (shard, *_) = BotoStreamCatalog(theirs.address).list_shards().shards

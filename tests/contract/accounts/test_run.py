@@ -26,7 +26,6 @@ PAUSE = threading.Event()  # never set
 
 
 def consumer_row(theirs: Theirs) -> dict[str, Any]:
-    """Of the checkpoint table."""
     api = boto3.session.Session().client("dynamodb", endpoint_url=theirs.endpoint, region_name=REGION)  # of the keys that are set now
     found: dict[str, Any] = api.get_item(TableName=f"sluice_{theirs.name}", Key={"id": {"S": "consumer"}})["Item"]
     return found
@@ -35,7 +34,6 @@ def consumer_row(theirs: Theirs) -> dict[str, Any]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_twenty_sessions_expire_in_a_run_without_a_failed_batch(theirs: Theirs, tmp_path: Path) -> None:
-    """Each record is delivered once, each batch succeeds at its first try, and no call is made with the wrong identity."""
     run_through_expiries(theirs, Program(theirs, tmp_path))
     assert consumer_row(theirs)["streamArn"] == {"S": theirs.arn}
     theirs.check()
@@ -44,7 +42,6 @@ def test_twenty_sessions_expire_in_a_run_without_a_failed_batch(theirs: Theirs, 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_trust_that_is_removed_in_a_run_ends_it_with_words_and_nothing_is_lost(theirs: Theirs, tmp_path: Path) -> None:
-    """The next start is refused before there is a lease; once the trust is back, the consumer continues behind what it committed."""
     theirs.accounts.seconds = 3.0
     program = Program(theirs, tmp_path)
     with program.running():
@@ -93,14 +90,12 @@ def test_a_python_worker_begins_its_session_when_it_warms_up(theirs: Theirs) -> 
 
 
 def test_a_warm_up_without_a_session_is_one_all_the_same(theirs: Theirs) -> None:
-    """The batch says what is wrong, and retries what may pass."""
     theirs.role.trusted = False
     reader = WarmUpReader(1, theirs.config().stream)
     assert sum(rows.num_rows for rows in reader.read(reader.partitions()[0])) == 1
 
 
 def checked(theirs: Theirs, folder: Path) -> tuple[str, CheckOutcome, str]:
-    """The check that stops a start, or that of credentials."""
     path = folder / "consumer.json"
     path.write_text(json.dumps(theirs.document()))
     results = {result.name: result for result in run.results(StartFacts(path, 60.0))}
@@ -117,7 +112,6 @@ def test_the_check_of_credentials_begins_a_session(theirs: Theirs, tmp_path: Pat
 
 
 def test_the_check_of_credentials_fails_by_the_field_if_the_role_does_not_trust_us(theirs: Theirs, tmp_path: Path) -> None:
-    """With the statements that are missing."""
     theirs.role.trusted = False
     name, outcome, said = checked(theirs, tmp_path)
     assert (name, outcome) == ("credentials", CheckOutcome.FAILED)

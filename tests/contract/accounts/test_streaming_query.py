@@ -25,7 +25,6 @@ POLICY = "a policy of arn:aws:iam::444455556666:role/orders-reader needs"
 
 @pytest.mark.slow
 def test_twenty_sessions_expire_in_a_query_without_a_failed_batch(theirs: Theirs, tmp_path: Path) -> None:
-    """Each record is delivered once, each batch succeeds at its first try, and no call is made with the wrong identity."""
     program = QueryProgram(theirs, tmp_path)
     program.set(sparkConf=OF_WORKERS)
     run_through_expiries(theirs, program)
@@ -48,7 +47,6 @@ def test_workers_that_may_not_assume_the_role_end_a_query_with_the_statement_tha
 
 @pytest.mark.slow
 def test_a_policy_that_is_removed_ends_a_query_that_is_at_the_tip_with_the_statement(theirs: Theirs, tmp_path: Path) -> None:
-    """The driver looks for records there, and is denied them: `source` raises this refusal itself, too."""
     program = QueryProgram(theirs, tmp_path)
     with program.running():
         program.wait("all", lambda: len(program.numbers) == RECORDS)
@@ -58,7 +56,6 @@ def test_a_policy_that_is_removed_ends_a_query_that_is_at_the_tip_with_the_state
 
 
 def refused(program: QueryProgram, said: str) -> None:
-    """The query ended with these words, as a driver does that may not read."""
     last = program.ended()
     assert program.process is not None
     assert program.process.returncode == 65, "".join(program.lines)
@@ -78,7 +75,6 @@ def refused(program: QueryProgram, said: str) -> None:
 def test_a_source_whose_driver_may_not_read_is_refused_before_there_is_a_table(
     spark: SparkSession, theirs: Theirs, wrong: dict[str, Any], said: str
 ) -> None:
-    """The message has the statement; no lease is taken, and no query begins."""
     for name, value in wrong.items():
         setattr(theirs.role, name, value)
     with pytest.raises(AccessDenied, match=said), streaming.source(spark, theirs.config()):

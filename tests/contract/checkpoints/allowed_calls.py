@@ -28,7 +28,6 @@ def denied(made: set[Call], policy: str, own: str, other: str) -> set[Call]:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[set[Call]]:
-    """The calls of all clients of boto3 in this process, while it holds."""
     made, call = set[Call](), BaseClient._make_api_call
 
     def noted(self: Any, operation: str, request: dict[str, Any]) -> Any:

@@ -30,7 +30,6 @@ from stored_rows import BOUND, CONSUMER_ROW, EPOCH, READER, ROW
 
 @pytest.fixture(scope="session")
 def dynamodb_api(dynamodb_endpoint: str) -> Any:
-    """A DynamoDB client."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "contract")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "contract")
@@ -57,20 +56,17 @@ def create(api: Any) -> str:
 
 @pytest.fixture
 def dynamo_table(dynamodb_api: Any) -> DynamoTable:
-    """An empty table in DynamoDB."""
     return DynamoTable(create(dynamodb_api), dynamodb_api)
 
 
 @pytest.fixture(scope="session")
 def dynamodb_http(dynamodb_api: Any, dynamodb_endpoint: str) -> Any:
-    """A client of rows that does without boto3."""
     assert dynamodb_api is not None  # its credentials are in the environment
     return http_client(Endpoint("us-east-1", dynamodb_endpoint))
 
 
 @pytest.fixture(params=["memory", "boto3", "http"])
 def table(request: pytest.FixtureRequest) -> Table:
-    """An empty table."""
     if request.param == "memory":
         return MemoryTable()
     made: DynamoTable = request.getfixturevalue("dynamo_table")
@@ -95,7 +91,6 @@ class Repeats:
 
 @pytest.fixture
 def repeats() -> Callable[[Table], Any]:
-    """Makes tables whose every write is sent twice."""
     return Repeats
 
 
@@ -120,7 +115,6 @@ class LosesReplies:
 
 @pytest.fixture
 def loses_replies() -> type[LosesReplies]:
-    """Makes clients that lose replies."""
     return LosesReplies
 
 
@@ -141,17 +135,14 @@ def bound(store: CheckpointStore) -> CheckpointStore:
 
 @pytest.fixture
 def name() -> str:
-    """A name never used before."""
     return f"old-{uuid4()}_checkpoints"
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def tables(request: pytest.FixtureRequest) -> TargetTables:
-    """No tables yet."""
     return MemoryTargetTables({}) if request.param == "memory" else DynamoTargetTables(request.getfixturevalue("dynamodb_api"), Time().patience())
 
 
 @pytest.fixture(params=list(WRITERS))
 def writer(request: pytest.FixtureRequest) -> FormatWriter:
-    """Each format."""
     return WRITERS[request.param]

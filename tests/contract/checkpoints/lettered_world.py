@@ -63,7 +63,6 @@ class Crashes:
     error: type[BaseException] = Crash
 
     def around(self, name: str, write: Any) -> Any:
-        """Makes the write, or crashes on its way."""
         self.seen.append(name)
         here = len(self.seen) - 1 in self.at
         if here and self.when == BEFORE:
@@ -78,8 +77,6 @@ class Crashes:
 
 @dataclass
 class Watched:
-    """A table of which the writes of isolation, commit and letters may crash. Implements `Table` with the rest of it."""
-
     table: Table
     crashes: Crashes
 
@@ -87,12 +84,10 @@ class Watched:
         return getattr(self.table, name)
 
     def write(self, write: Any) -> Outcome:
-        """See `Table`."""
         name = _step(write)
         return cast("Outcome", self.crashes.around(name, lambda: self.table.write(write)) if name else self.table.write(write))
 
     def transact(self, members: Sequence[Any]) -> Transaction:
-        """See `Table`."""
         noting = any(member.key == "isolation" for member in members)
         return cast("Transaction", self.crashes.around("note", lambda: self.table.transact(members)) if noting else self.table.transact(members))
 
@@ -108,29 +103,23 @@ def _step(write: Any) -> str:
 
 @dataclass
 class Folder:
-    """Dead letters as files. Implements `LetterStore`."""
-
     root: Path
     crashes: Crashes
 
     def hold(self, name: PendingName, letters: Letters) -> str:
-        """See `LetterStore`."""
         file = self.root / letters[0].consumer / pending.FOLDER / f"{name}{pending.SUFFIX}"
         self.crashes.around("hold", lambda: self._store(file, pending.to_text(letters)))
         return str(file)
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return {str(file): (PendingName.parse(file.name), pending.from_text(file.read_text(), file.name)) for file in self.root.rglob("*.pending")}
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         for letter in pending.from_text(Path(entry).read_text(), entry):
             self.crashes.around("letter", lambda letter=letter: self._store(self.root / letter.path, letter.to_json()))
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         for entry in entries:
             self.crashes.around("drop", lambda entry=entry: Path(entry).unlink())
         return frozenset(entries)
@@ -179,7 +168,6 @@ class World:
         bootstrap.prepare(store, bootstrap.Seed("p", "c", self.stream.describe(), self.stream.list_shards()), StartConfig())
 
     def epoch(self, crashes: Crashes) -> None:
-        """One driver, until there is nothing to read, or it ends otherwise."""
         consumer = self.consumer(crashes)
         consumer.begin()
         source = ShardReader(MemoryKinesis(self.stream), self.stream, consumer.identify())
@@ -194,7 +182,6 @@ class World:
         Loop(consumer, Engine(self, consumer, source, isolator), timings, drain, isolator).run()
 
     def consumer(self, crashes: Crashes) -> Consumer:
-        """Takes the lease."""
         store = CheckpointStore(cast("Table", Watched(self.table, crashes)))
         before = store.consumer()
         assert before is not None
@@ -214,11 +201,9 @@ class World:
         return sorted(letter.data.decode() for _, letter in letters(DiskFolder(self.root))) if self.root.is_dir() else []
 
     def look(self) -> None:
-        """Notes what is final now."""
         self.ever.update(self.final())
 
     def delivered(self) -> dict[int, list[str]]:
-        """What the sink has of each shard, in the order of the batches."""
         batches = [self.sink[number] for number in sorted(self.sink)]
         return {shard: [name for batch in batches for name in batch.get(f"shardId-00000000000{shard}", [])] for shard in self.records}
 
@@ -230,15 +215,12 @@ def _idles(done: Committed | None, drain: threading.Event) -> None:
 
 @dataclass
 class Engine:
-    """Reads a batch as tasks do, and calls `process`. Implements `batches.consumer.Engine`."""
-
     world: World
     consumer: Consumer
     source: ShardReader
     isolator: Isolator | None
 
     def run(self, plan: BatchPlan) -> None:
-        """See `Engine`."""
         if plan.is_empty_replay:
             return
         try:

@@ -33,7 +33,6 @@ NESTED = {
 
 @pytest.fixture(params=["boto3", "http"])
 def store(request: pytest.FixtureRequest, dynamo_table: DynamoTable) -> CheckpointStore:
-    """A consumer and a shard, as a driver reads them."""
     for row in (CONSUMER_ROW, ROW):
         dynamo_table.write(Put(row.to_item(), ()))
     table = dynamo_table if request.param == "boto3" else DynamoTable(dynamo_table.name, request.getfixturevalue("dynamodb_http"))
@@ -41,7 +40,6 @@ def store(request: pytest.FixtureRequest, dynamo_table: DynamoTable) -> Checkpoi
 
 
 def change(api: Any, store: CheckpointStore, key: str, name: str, value: dict[str, Any]) -> None:
-    """As `aws dynamodb update-item` does it."""
     api.update_item(
         TableName=store.table.name,
         Key={"id": {"S": key}},
@@ -52,7 +50,6 @@ def change(api: Any, store: CheckpointStore, key: str, name: str, value: dict[st
 
 
 def refused(store: CheckpointStore, key: str) -> str:
-    """What the first reads of a driver say, whether they ask for the row or for all rows."""
     with pytest.raises(Refused) as error:
         store.consumer() if key == CONSUMER else store.contents()
     said = str(error.value)
@@ -64,7 +61,6 @@ def refused(store: CheckpointStore, key: str) -> str:
 @pytest.mark.parametrize("value", STRANGE.values(), ids=list(STRANGE))
 @pytest.mark.parametrize(("key", "name"), [*SHARD, *OF_CONSUMER])
 def test_an_attribute_of_another_type_is_refused(store: CheckpointStore, dynamodb_api: Any, key: str, name: str, value: dict[str, Any]) -> None:
-    """Nothing is read as if it were of the right type, and no error of Python comes through."""
     change(dynamodb_api, store, key, name, value)
     refused(store, key)
 
@@ -77,6 +73,5 @@ def test_a_child_of_another_form_is_refused(store: CheckpointStore, dynamodb_api
 
 
 def test_rows_as_sluice_writes_them_are_read(store: CheckpointStore) -> None:
-    """The checks change nothing."""
     assert store.consumer() == CONSUMER_ROW
     assert store.shards() == {ROW.id: ROW}

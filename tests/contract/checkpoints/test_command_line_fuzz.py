@@ -91,8 +91,6 @@ STRANGERS = st.dictionaries(KEYS, st.dictionaries(ATTRIBUTES, VALUES, max_size=4
 
 @dataclass
 class Scene:
-    """Tables in DynamoDB, under names of their own, and a stream beside them."""
-
     api: Any
     case: Case
     stage: Stage = field(default_factory=lambda: Stage(lambda: 1_700_000_000_000))
@@ -105,7 +103,6 @@ class Scene:
         self.tables = self.case.make(self.stage, self.case.table)
 
     def store(self, name: str, keys: KeySchema, rows: list[Any]) -> None:
-        """Makes a table."""
         self.api.create_table(
             TableName=name,
             AttributeDefinitions=[{"AttributeName": key.name, "AttributeType": key.type} for key in keys],
@@ -116,7 +113,6 @@ class Scene:
             self.api.put_item(TableName=name, Item=row)
 
     def damage_target(self, damages: list[Damage]) -> None:
-        """Changes rows that Sluice wrote."""
         rows = [dict(row) for row in DynamoSources(self.api).scan(self.target)]
         for damage in damages:
             damage.apply({self.target: (OURS, rows)})
@@ -124,28 +120,23 @@ class Scene:
             self.api.put_item(TableName=self.target, Item=row)
 
     def contents(self) -> dict[str, list[str]]:
-        """The source's rows."""
         return {name: sorted(repr(sorted(row.items())) for row in DynamoSources(self.api).scan(name)) for name in self.tables}
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a table."""
         return DynamoSources(self.api).key_schema(name) is not None
 
     def drop(self) -> None:
-        """Everything that was made."""
         for name in (*self.tables, self.target):
             if self.exists(name):
                 self.api.update_table(TableName=name, DeletionProtectionEnabled=False)
                 self.api.delete_table(TableName=name)
 
     def sleep(self, seconds: float) -> None:
-        """Time passes."""
         self.seconds += seconds
 
 
 @pytest.fixture(scope="module")
 def worlds(dynamodb_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Ports with a stream in memory and virtual time; `scene` is the one they look at."""
     seen: dict[str, Any] = {"endpoint": dynamodb_endpoint, "log": tmp_path_factory.mktemp("fuzz") / "log"}
 
     def timed(make: Any) -> Any:
@@ -248,7 +239,6 @@ CHANGES_OF_STREAM = {
 @settings(max_examples=EXAMPLES, phases=PHASES)
 @given(data=st.data())
 def test_a_damaged_source_ends_with_a_document_and_is_not_changed(worlds: dict[str, Any], dynamodb_api: Any, data: st.DataObject) -> None:
-    """`migrate` and `diagnose`; what is refused before anything was made leaves no target."""
     scene = worlds["scene"] = Scene(dynamodb_api, data.draw(st.sampled_from(CASES)))
     for damage in data.draw(st.lists(DAMAGE, max_size=3)):
         damage.apply(scene.tables)
@@ -272,7 +262,6 @@ def test_a_damaged_source_ends_with_a_document_and_is_not_changed(worlds: dict[s
 @settings(max_examples=EXAMPLES // 2, phases=PHASES)
 @given(data=st.data())
 def test_a_damaged_table_of_sluice_ends_with_a_document(worlds: dict[str, Any], dynamodb_api: Any, data: st.DataObject) -> None:
-    """`show`, `export` and `migrate`, on what was a complete migration, a stranger's table, or another system's."""
     scene = worlds["scene"] = Scene(dynamodb_api, data.draw(st.sampled_from([case for case in CASES if case.name != "Sluice"])))
     for name, (keys, rows) in scene.tables.items():
         scene.store(name, keys, rows)

@@ -28,35 +28,28 @@ pytestmark = pytest.mark.usefixtures("credentials")
 
 
 class Service:
-    """Tables of one DynamoDB."""
-
     def __init__(self, endpoint: str) -> None:
         self.endpoint, self.api = endpoint, client(Endpoint(REGION, endpoint))
         self.targets = DynamoTargets(self.api)
 
     def table(self) -> CheckpointStore:
-        """A new table."""
         return CheckpointStore(self.targets.ensure(f"t-{uuid.uuid4()}").table)
 
     def copy(self, original: CheckpointStore) -> CheckpointStore:
-        """Another table with the rows of one, as a restore makes it."""
         copy = self.table()
         for item in original.table.scan():
             copy.put_new(item)
         return copy
 
     def identity(self, store: CheckpointStore) -> str:
-        """Which table it is."""
         found = self.targets.identity(store.table.name)
         assert found is not None
         return found
 
     def adopt(self, name: str, *more: str) -> Result:
-        """The command line."""
         return CliRunner().invoke(main, ["adopt", "--table", name, "--region", REGION, "--dynamodb-endpoint", self.endpoint, "--json", *more])
 
     def owned(self, **changes: Any) -> CheckpointStore:
-        """A table of shop/orders, whose driver has drained."""
         store = self.table()
         row = ConsumerRow("id-1", "arn:s", 1, 4, "t4", 9, 60_000, released=True, committed=7, owner="shop/orders", cluster="c1")
         store.put_new(replace(row, table_id=self.identity(store), **changes).to_item())
@@ -70,7 +63,6 @@ def service(request: pytest.FixtureRequest) -> Service:
 
 
 def test_a_table_keeps_its_identity_and_a_copy_has_another(service: Service) -> None:
-    """However often it is asked for; a name without a table has none."""
     original = service.table()
     assert service.identity(original) == service.identity(original)
     assert service.identity(original) != service.identity(service.copy(original))
@@ -78,7 +70,6 @@ def test_a_table_keeps_its_identity_and_a_copy_has_another(service: Service) -> 
 
 
 def test_a_copy_is_refused_until_it_is_adopted(dynamodb_endpoint: str) -> None:
-    """Twice does no harm."""
     service = Service(dynamodb_endpoint)
     original = service.table()
     original.put_new(ConsumerRow("id-1", "arn:s", 1, committed=7).to_item())
@@ -102,7 +93,6 @@ def test_a_copy_is_refused_until_it_is_adopted(dynamodb_endpoint: str) -> None:
 
 
 def test_an_adoption_says_how_many_batches_come_again(service: Service) -> None:
-    """If the original is still there, and is that one. Another table under its name is not asked."""
     original = service.owned()
     copy, late = service.copy(original), service.copy(original)
     for batch in (8, 9, 10):
@@ -116,7 +106,6 @@ def test_an_adoption_says_how_many_batches_come_again(service: Service) -> None:
 
 
 def test_a_table_is_handed_over_by_the_command_that_the_refusal_names(service: Service) -> None:
-    """From the message of the refused driver, word by word, to its lease; then the former owner is refused. Twice does no harm."""
     store, other, ours = service.owned(), Owner("test/orders", ("c1",)), Owner("shop/orders", ("c1",))
     with pytest.raises(Refused) as refused:
         take_over(store, LeaseRequest(5000, "pod-2", "now", owner=other), Watcher())
@@ -133,7 +122,6 @@ def test_a_table_is_handed_over_by_the_command_that_the_refusal_names(service: S
 
 
 def test_a_table_on_which_a_driver_works_is_not_handed_over(dynamodb_endpoint: str) -> None:
-    """75: stop it first. Its owner stays."""
     service = Service(dynamodb_endpoint)
     store = service.owned(released=False, lease_millis=1000)
     over = threading.Event()
@@ -155,7 +143,6 @@ def test_a_table_on_which_a_driver_works_is_not_handed_over(dynamodb_endpoint: s
 
 
 def test_a_copy_is_adopted_by_the_owner_that_is_named(dynamodb_endpoint: str) -> None:
-    """In one write; without an owner it belongs to whoever comes first."""
     service = Service(dynamodb_endpoint)
     for more, owner in ((("--owner", "dr/orders", "--cluster", "c9"), "dr/orders"), ((), None)):
         copy = service.copy(service.owned())
@@ -168,13 +155,11 @@ def test_a_copy_is_adopted_by_the_owner_that_is_named(dynamodb_endpoint: str) ->
 
 @pytest.mark.parametrize("words", [["--owner", "orders"], ["--owner", "shop/orders", "--cluster", "a b"], ["--cluster", "c1"], ["--owner", ""]])
 def test_an_owner_that_no_resource_can_be_is_wrong_usage(dynamodb_endpoint: str, words: list[str]) -> None:
-    """Before any call."""
     assert Service(dynamodb_endpoint).adopt("never-made", *words).exit_code == 2
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["a table without a consumer", "no table"])
 def test_what_cannot_be_adopted_is_refused_by_the_command_line(dynamodb_endpoint: str, made: bool) -> None:  # noqa: FBT001
-    """Exit code 65, and a document."""
     service = Service(dynamodb_endpoint)
     result = service.adopt(service.table().table.name if made else "never-made")
     assert (result.exit_code, json.loads(result.stdout)["reason"]) == (65, "Refused")

@@ -34,12 +34,10 @@ def stream(endpoint: str) -> tuple[str, list[str]]:
 
 @pytest.fixture(params=["kinesis_local_endpoint", "kinesalite_endpoint"])
 def kinesis_endpoint(request: pytest.FixtureRequest) -> str:
-    """Both emulators."""
     return str(request.getfixturevalue(request.param))
 
 
 def test_the_oldest_record_is_found_where_there_is_one(kinesis_endpoint: str) -> None:
-    """An empty shard has none, nor has one that is gone."""
     name, sequences = stream(kinesis_endpoint)
     catalog = BotoStreamCatalog(StreamAddress(name, REGION, kinesis_endpoint))
     catalog.describe()
@@ -48,8 +46,6 @@ def test_the_oldest_record_is_found_where_there_is_one(kinesis_endpoint: str) ->
 
 @pytest.fixture
 def leases(dynamodb_api: Any) -> Callable[..., str]:
-    """Makes KCL tables of rows (shard, checkpoint)."""
-
     def made(*rows: tuple[str, str]) -> str:
         name = f"contract-{uuid4()}"
         attribute = {"AttributeName": "leaseKey"}
@@ -69,8 +65,6 @@ def leases(dynamodb_api: Any) -> Callable[..., str]:
 
 @pytest.fixture
 def run(dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the program."""
-
     def program(*arguments: str) -> subprocess.CompletedProcess[str]:
         ends = ("--region", REGION, "--dynamodb-endpoint", dynamodb_endpoint, "--kinesis-endpoint", kinesis_local_endpoint)
         command = (sys.executable, "-m", "sluice_checkpoints", "diagnose", *arguments, *ends)
@@ -82,7 +76,6 @@ def run(dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Callable[..., su
 def test_a_real_table_and_a_real_stream_in_order(
     run: Callable[..., Any], leases: Callable[..., str], kinesis_local_endpoint: str, dynamodb_api: Any
 ) -> None:
-    """Exit 0, and the table is as it was."""
     name, sequences = stream(kinesis_local_endpoint)
     table = leases((A, sequences[1]), (B, "TRIM_HORIZON"))
     before = dynamodb_api.scan(TableName=table)["Items"]
@@ -103,7 +96,6 @@ def test_a_real_table_with_losses(run: Callable[..., Any], leases: Callable[...,
 
 
 def test_what_cannot_be_read_is_refused(run: Callable[..., Any], leases: Callable[..., str], kinesis_local_endpoint: str) -> None:
-    """No table, no stream: exit 65, and the name."""
     name, _ = stream(kinesis_local_endpoint)
     for table, asked in (("nowhere", name), (leases((A, "LATEST")), "no-such-stream")):
         done = run("--table", table, "--stream", asked)

@@ -17,7 +17,6 @@ from sluice_checkpoints.formats.writers import WRITERS
 
 
 def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """Changed attributes are set, those that are not wanted are taken out, and what the format does not know stays."""
     before = item(writer)
     standing(tables, writer, name, {**before, "unknown": {"S": "x"}})
     keys = {k.name for k in writer.keys}
@@ -28,7 +27,6 @@ def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: TargetTabl
 
 
 def test_every_known_attribute_is_part_of_the_condition(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """Whichever of them another program changes, takes out or adds: nothing is written, and the row as it stands is the answer."""
     keys = {k.name for k in writer.keys}
     before = item(writer)
     standing(tables, writer, name, before)
@@ -42,14 +40,12 @@ def test_every_known_attribute_is_part_of_the_condition(tables: TargetTables, wr
 
 
 def test_a_new_row_is_refused_where_there_is_one(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """Somebody was faster: it is not overwritten."""
     standing(tables, writer, name, item(writer))
     assert list(tables.write(name, [change(writer, None, item(writer, which=1))])) == [0]
     assert only(tables, name) == item(writer)
 
 
 def test_a_row_that_was_deleted_is_not_made_again(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """Its system had a reason."""
     tables.create(name, writer.keys)
     assert tables.write(name, [change(writer, item(writer), item(writer, which=1))]) == {0: None}
     bare = {k.name: {"S": "a"} for k in writer.keys}
@@ -68,7 +64,6 @@ def test_null_is_a_value(tables: TargetTables, name: str) -> None:
 
 
 def test_one_refusal_stops_the_whole_transaction(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """And only the refused are named."""
     standing(tables, writer, name, item(writer))
     changes = [change(writer, None, item(writer, key)) for key in ("b", "a", "c")]
     assert list(tables.write(name, changes)) == [1]
@@ -89,7 +84,6 @@ def test_a_row_that_moved_ends_the_export_and_one_that_is_as_wanted_does_not(tab
 
 
 def test_a_hundred_rows_fit_into_one_transaction(tables: TargetTables, writer: FormatWriter, name: str) -> None:
-    """With every attribute compared: the expressions are within DynamoDB's limits."""
     tables.create(name, writer.keys)
     rows = [item(writer, f"k{i:03d}") for i in range(100)]
     assert tables.write(name, [change(writer, None, row) for row in rows]) == {}
@@ -103,7 +97,6 @@ def test_a_hundred_rows_fit_into_one_transaction(tables: TargetTables, writer: F
 
 
 def test_a_table_is_made_with_the_formats_key_on_demand_and_protected(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:
-    """And one that is there is left as it is."""
     tables = DynamoTargetTables(dynamodb_api, Time().patience())
     assert tables.key_schema(name) is None
     tables.create(name, writer.keys)
@@ -115,14 +108,12 @@ def test_a_table_is_made_with_the_formats_key_on_demand_and_protected(dynamodb_a
 
 
 def test_a_table_of_another_key_is_refused(tables: TargetTables, name: str) -> None:
-    """It is another system's."""
     tables.create(name, WRITERS["kcl"].keys)
     with pytest.raises(Refused, match="key"):
         tables.create(name, WRITERS["nifi"].keys)
 
 
 def test_a_lost_reply_is_asked_for_again(dynamodb_api: Any, loses_replies: Any, writer: FormatWriter, name: str) -> None:
-    """By one token: the transaction is not refused for what it did itself."""
     api = loses_replies(dynamodb_api, "transact_write_items", lambda: ReadTimeoutError(endpoint_url="x"))
     tables = DynamoTargetTables(api, Time().patience())
     tables.create(name, writer.keys)
@@ -131,8 +122,6 @@ def test_a_lost_reply_is_asked_for_again(dynamodb_api: Any, loses_replies: Any, 
 
 
 class Answers:
-    """A client one operation of which always answers with an error."""
-
     def __init__(self, api: Any, operation: str, code: str) -> None:
         self._api, self._operation, self._code = api, operation, code
 
@@ -146,7 +135,6 @@ class Answers:
 
 @pytest.mark.parametrize(("code", "error"), [("AccessDeniedException", Refused), ("ThrottlingException", ServiceUnavailable)])
 def test_no_answer_and_no_access_are_told_apart(dynamodb_api: Any, writer: FormatWriter, name: str, code: str, error: type[Exception]) -> None:
-    """The one is tried for a while, the other is for the user."""
     DynamoTargetTables(dynamodb_api, Time().patience()).create(name, writer.keys)
     tables = DynamoTargetTables(Answers(dynamodb_api, "transact_write_items", code), Time().patience())
     with pytest.raises(error):

@@ -51,14 +51,12 @@ class Land:
         self.stopped(ONE, Position.after(self.first))
 
     def stopped(self, shard: str, position: Position) -> None:
-        """The other system's row, with an owner's name where the format has one."""
         place = RowContent(self.stream.shards[shard].shard, (), position, "orders", 1_699_999_999_000)
         made = self.writer.change(place, None)
         assert made
         write_rows(self.targets, self.old, [made])
 
     def migrate(self, target: str) -> CheckpointStore:
-        """Takes over into a new table; returns that."""
         targets = DynamoTargets(self.api, self.time.patience())
         world = MigrationWorld(DynamoSources(self.api), self.stream, targets, self.time.clock, self.time.sleep)
         Migrator(Migration(self.old, target, unstarted="trim-horizon"), world).run()
@@ -78,11 +76,9 @@ class Land:
         store.release(epoch)
 
     def watcher(self) -> Watcher:
-        """In virtual time."""
         return Watcher(self.time.clock, self.time.sleep)
 
     def export(self, store: CheckpointStore) -> Any:
-        """Gives it back."""
         world = ExportPorts(store, self.stream, self.targets, self.time.clock, self.time.sleep)
         return Exporter(ExportRequest(self.writer.name, self.old), world).run()
 
@@ -96,12 +92,10 @@ class Land:
 
 @pytest.fixture
 def land(dynamodb_api: Any, writer: FormatWriter, name: str) -> Land:
-    """One for each format."""
     return Land(dynamodb_api, writer, name)
 
 
 def test_there_and_back_and_there_again_in_dynamodb(land: Land) -> None:
-    """Every shard stands where it stood, and the first table is closed."""
     first = land.migrate(f"first-{uuid4()}")
     land.consume(first)
     before = land.stands(first)
@@ -114,7 +108,6 @@ def test_there_and_back_and_there_again_in_dynamodb(land: Land) -> None:
 
 
 def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> None:
-    """Its write comes between the reading and the writing of the export: that ends with 75, and its row stays."""
     first = land.migrate(f"first-{uuid4()}")
     land.consume(first)
     place = next(n for n, tagged in only_of(land, ONE).items() if tagged == {"S": land.first})
@@ -143,12 +136,10 @@ def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> N
 
 
 def only_of(land: Land, shard: str) -> RawItem:
-    """The other table's row of a shard."""
     return next(row for row in land.targets.scan(land.old) if row[land.writer.keys[-1].name] == {"S": shard})
 
 
 def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:
-    """There was none: it is made, filled, and a migration finds every place in it."""
     land = Land(dynamodb_api, writer, name)
     first = land.migrate(f"first-{uuid4()}")
     land.consume(first)
@@ -159,7 +150,6 @@ def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer:
 
 
 def test_the_command_line_goes_there_and_back(dynamodb_api: Any, dynamodb_endpoint: str, kinesis_local_endpoint: str, name: str) -> None:
-    """Over an emulated DynamoDB and an emulated Kinesis: a lease is taken over, given back to nobody in particular, and Sluice's table is closed."""
     stream, target = f"orders-{uuid4()}", f"sluice-{uuid4()}"
     kinesis = boto3.client("kinesis", region_name="us-east-1", endpoint_url=kinesis_local_endpoint)
     kinesis.create_stream(StreamName=stream, ShardCount=1)

@@ -24,26 +24,22 @@ KEPT = replace(ROW, id=C)
 
 @pytest.fixture
 def store(table: Table) -> CheckpointStore:
-    """A consumer of generation 4, two shards at END and one that is read."""
     for row in (CONSUMER_ROW, FIRST, NOTED, KEPT):
         table.write(Put(row.to_item(), ()))
     return CheckpointStore(table)
 
 
 def test_a_table_without_folded_shards_has_its_rows(store: CheckpointStore) -> None:
-    """As ever."""
     assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT})
 
 
 def test_ids_are_written_and_the_rows_stay(store: CheckpointStore) -> None:
-    """With what the rows said of possible losses."""
     assert fold(store, EPOCH, [NOTED, FIRST], AT).shards == {A, B}
     assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT}, {A: AT, B: AT}, {B: "it was last read long ago"})
     assert store.table.get(ENDED_PREFIX + A) == EndedShards(frozenset({A, B}), AT, {B: "it was last read long ago"}).to_item()
 
 
 def test_rows_of_folded_shards_are_deleted(store: CheckpointStore) -> None:
-    """The others stay; a shard whose row is gone is at END."""
     fold(store, EPOCH, [FIRST, NOTED], AT)
     delete(store, EPOCH, [FIRST, NOTED])
     found = store.contents()
@@ -52,7 +48,6 @@ def test_rows_of_folded_shards_are_deleted(store: CheckpointStore) -> None:
 
 
 def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
-    """Of either step."""
     again = CheckpointStore(repeats(store.table))
     assert fold(again, EPOCH, [FIRST, NOTED], AT).shards == {A, B}
     delete(again, EPOCH, [FIRST, NOTED])
@@ -60,7 +55,6 @@ def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[T
 
 
 def test_what_was_folded_is_never_written_over(store: CheckpointStore) -> None:
-    """Who folds again, later, and knows of more shards, learns what stands there."""
     fold(store, EPOCH, [FIRST], AT)
     assert fold(store, EPOCH, [FIRST, NOTED], AT + 1) == EndedShards(frozenset({A}), AT)
     assert store.contents().folded == {A: AT}
@@ -78,7 +72,6 @@ def test_what_was_folded_is_never_written_over(store: CheckpointStore) -> None:
     ids=["no shards", "text", "no time", "a list of notes", "a day"],
 )
 def test_a_row_of_folded_shards_that_was_changed_by_hand_is_refused_by_name(store: CheckpointStore, stored: dict[str, Any], why: str) -> None:
-    """A driver that begins says which row of which table it is, and how to see it."""
     store.table.write(Put({"id": ENDED_PREFIX + A, **stored}, ()))
     with pytest.raises(Refused) as refused:
         CheckpointStore(OwnTable(store.table)).contents()
@@ -89,7 +82,6 @@ def test_a_row_of_folded_shards_that_was_changed_by_hand_is_refused_by_name(stor
 
 
 def test_a_former_epoch_folds_nothing(store: CheckpointStore) -> None:
-    """The lease is a later one's."""
     store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
     with pytest.raises(Fenced, match="generation 4"):
         fold(store, EPOCH, [FIRST], AT)
@@ -97,7 +89,6 @@ def test_a_former_epoch_folds_nothing(store: CheckpointStore) -> None:
 
 
 def test_a_former_epoch_deletes_nothing(store: CheckpointStore) -> None:
-    """The next one's view has these rows."""
     fold(store, EPOCH, [FIRST, NOTED], AT)
     store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
     with pytest.raises(Fenced, match="generation 4"):
@@ -131,13 +122,11 @@ class Silent:
         return getattr(self._table, name)
 
     def transact(self, members: Sequence[Member]) -> Transaction:
-        """See `Table`."""
         result = self._table.transact(members)
         return replace(result, refused=dict.fromkeys(result.refused))
 
 
 def test_a_fold_reads_the_row_that_its_reply_leaves_out(store: CheckpointStore) -> None:
-    """What stands there counts, as ever."""
     fold(store, EPOCH, [FIRST], AT)
     silent = CheckpointStore(Silent(store.table))
     assert fold(silent, EPOCH, [FIRST, NOTED], AT + 1) == EndedShards(frozenset({A}), AT)

@@ -20,14 +20,12 @@ SOME, NOTHING = RangeLeft("6", 2, 20, "three are lost"), RangeLeft(None, 0, 0, "
 
 @pytest.fixture
 def store(table: Table) -> CheckpointStore:
-    """A shard with a range in an open batch."""
     table.write(Put(ROW.to_item(), ()))
     return CheckpointStore(table)
 
 
 @pytest.mark.parametrize("left", [SOME, NOTHING], ids=["in part", "as a whole"])
 def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointStore, left: RangeLeft) -> None:
-    """The chain of ranges has no gap."""
     written = forfeit(store, EPOCH, ROW, left)
     assert written == store.read(["a"])["a"]
     assert (written.first, written.records, written.size, written.note) == (left.first, left.records, left.size, left.note)
@@ -35,7 +33,6 @@ def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointSto
 
 
 def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
-    """By what stands there."""
     assert forfeit(CheckpointStore(repeats(store.table)), EPOCH, ROW, SOME).records == 2
 
 
@@ -45,7 +42,6 @@ def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[T
     ids=["another batch", "another number of records", "another first record", "another end"],
 )
 def test_a_range_that_was_not_looked_at_is_not_touched(store: CheckpointStore, other: ShardRow) -> None:
-    """The condition names the range."""
     store.table.write(Put(other.to_item(), ()))
     with pytest.raises(ProtocolViolation, match="another range"):
         forfeit(store, EPOCH, ROW, SOME)
@@ -53,7 +49,6 @@ def test_a_range_that_was_not_looked_at_is_not_touched(store: CheckpointStore, o
 
 
 def test_a_fenced_epoch_gives_nothing_up(store: CheckpointStore) -> None:
-    """The row is a later epoch's."""
     later = replace(ROW, generation=5)
     store.table.write(Put(later.to_item(), ()))
     with pytest.raises(Fenced):

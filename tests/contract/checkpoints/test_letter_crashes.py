@@ -35,7 +35,6 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def world(root: Path, does: str, repaired: str | None, kind: str, attempts: int | None = 2) -> World:
-    """Two records with which `process` cannot deal, of one shard."""
     return World(MemoryTable(), root, does, repaired, kind, TWO, attempts)
 
 
@@ -54,7 +53,6 @@ def crashed_at_each(made: Callable[[int], World], when: str) -> list[int]:
 
 @each_kind
 def test_rejected_records_are_final_once_their_batch_is_committed(tmp_path: Path, kind: str) -> None:
-    """One text of pending letters a call; then a file a record."""
     made, crashes = world(tmp_path, REJECTS, None, kind), Crashes()
     lived_through(made, crashes)
     check(made)
@@ -65,7 +63,6 @@ def test_rejected_records_are_final_once_their_batch_is_committed(tmp_path: Path
 @each_kind
 @pytest.mark.parametrize("attempts", [None, 2], ids=["without isolation", "isolating"])
 def test_a_process_that_raises_has_rejected_nothing(tmp_path: Path, kind: str, attempts: int | None) -> None:
-    """Its sink was down; the next driver has a `process` that stores all."""
     made, crashes = world(tmp_path, REJECTS_AND_RAISES, STORES, kind, attempts), Crashes()
     lived_through(made, crashes)
     check(made)
@@ -104,14 +101,12 @@ def test_a_sink_that_stores_in_parts_loses_no_record_that_was_rejected_before_it
 def test_rejections_that_a_sink_in_parts_needs_and_that_are_forgotten_are_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, name: str, sabotage: Callable[..., None]
 ) -> None:
-    """By the same claim."""
     monkeypatch.setattr(of, name, sabotage)
     with pytest.raises(AssertionError):
         stored_in_parts(tmp_path, STORES, 1)
 
 
 def lives(does: str) -> list[tuple[str, str | None]]:
-    """With and without a repair."""
     return [(does, None), (does, STORES), (does, REJECTS)]
 
 
@@ -119,14 +114,12 @@ def lives(does: str) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize(("does", "repaired"), [*lives(REJECTS), *lives(RAISES), (REJECTS_AND_RAISES, STORES), (REJECTS_AND_RAISES, REJECTS)])
 def test_one_crash_at_any_write(tmp_path: Path, does: str, repaired: str | None, when: str, kind: str) -> None:
-    """With every kind of sink, and a `process` that was repaired while the batch was open, or was not."""
     crashed_at_each(lambda at: world(tmp_path / str(at), does, repaired, kind), when)
 
 
 @each_kind
 @pytest.mark.parametrize("at", ["letter", "named", "drop"])
 def test_what_fails_after_the_commit_is_no_failure_of_process(tmp_path: Path, at: str, kind: str) -> None:
-    """Whatever the store of letters raises: a batch that is committed is not made smaller."""
     calm = Crashes()
     lived_through(world(tmp_path / "calm", REJECTS, None, kind), calm)
     made = world(tmp_path / "made", REJECTS, None, kind, attempts=1)

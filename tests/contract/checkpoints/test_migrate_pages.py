@@ -48,7 +48,6 @@ class Place:
     done: str
 
     def run(self, words: list[str], *more: str) -> str:
-        """A program of the page; it has to end well."""
         addresses = ["--dynamodb-endpoint", self.dynamodb]
         addresses += ["--kinesis-endpoint", self.kinesis] if words[0] != "show" else []
         with recorded() as made:
@@ -59,13 +58,11 @@ class Place:
         return ran.output
 
     def names(self) -> set[str]:
-        """Of all tables."""
         return {name for page in self.tables.get_paginator("list_tables").paginate() for name in page["TableNames"]}
 
 
 @pytest.fixture(scope="module")
 def place(dynamodb_api: Any, dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Place]:
-    """A stream of one shard with two records."""
     kinesis = boto3.client("kinesis", region_name=REGION, endpoint_url=kinesis_local_endpoint)
     kinesis.create_stream(StreamName=STREAM, ShardCount=1)
     kinesis.get_waiter("stream_exists").wait(StreamName=STREAM, WaiterConfig={"Delay": 1})
@@ -81,13 +78,11 @@ def theirs_of(words: list[str]) -> str:
 
 
 def commands(page: str) -> list[list[str]]:
-    """Words of its commands of `sluice`, in its order."""
     lines = [line for each in page_blocks.of(page) if each.language == "sh" for line in each.text.splitlines()]
     return [shlex.split(line)[1:] for line in lines if line.startswith("sluice ")]
 
 
 def consumer(page: str) -> dict[str, Any]:
-    """The spec of its manifest."""
     (text,) = (each.text for each in page_blocks.of(page) if each.language == "yaml")
     found: dict[str, Any] = yaml.safe_load(text)["spec"]
     return found
@@ -113,7 +108,6 @@ def theirs(place: Place, writer: FormatWriter) -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS.values(), ids=list(WRITERS))
 def test_the_programs_of_a_page_lead_there_and_back(place: Place, theirs: str, writer: FormatWriter) -> None:
-    """Diagnose, dry run, migrate, show, export: nothing is written before its step, and the other system owes the record that it owed."""
     page = f"docs/migrate/{writer.name}.md"
     diagnose, dry_run, show, planned, export = commands(page)
     assert [words[0] for words in (diagnose, dry_run, show, planned, export)] == ["diagnose", "migrate", "show", "export", "export"]
@@ -136,7 +130,6 @@ def test_the_programs_of_a_page_lead_there_and_back(place: Place, theirs: str, w
 
 
 def state(store: CheckpointStore) -> str:
-    """Of Sluice's table."""
     row = store.consumer()
     assert row is not None
     return str(row.state)

@@ -24,34 +24,29 @@ OLD = ShardRow(A, TRIM_HORIZON, TRIM_HORIZON)
 
 @pytest.fixture
 def store(table: Table) -> MigrationStore:
-    """A table that was just made."""
     return MigrationStore(table)
 
 
 @pytest.fixture
 def claimed(store: MigrationStore) -> MigrationStore:
-    """A table with our claim on it."""
     assert store.put_claim(MINE)
     return store
 
 
 @pytest.fixture
 def copying(claimed: MigrationStore) -> MigrationStore:
-    """The same, once the copy has begun."""
     claimed.start_copy(MINE, COPY)
     return claimed
 
 
 @pytest.fixture
 def lost(claimed: MigrationStore) -> MigrationStore:
-    """The same, after another migrator took the claim and began its own copy."""
     assert claimed.take_claim(MINE, OTHERS)
     claimed.start_copy(OTHERS, COPY)
     return claimed
 
 
 def everything(store: MigrationStore) -> dict[str, Any]:
-    """All rows."""
     return {row["id"]: row for row in store.table.scan()}
 
 
@@ -59,18 +54,15 @@ def everything(store: MigrationStore) -> dict[str, Any]:
 
 
 def test_a_claim_comes_back_as_it_was_put(claimed: MigrationStore) -> None:
-    """With the stream it is about."""
     assert claimed.claim() == MINE
 
 
 def test_the_first_claim_wins(claimed: MigrationStore) -> None:
-    """The second has to look again."""
     assert not claimed.put_claim(OTHERS)
     assert claimed.claim() == MINE
 
 
 def test_no_claim_on_a_table_with_a_consumer(store: MigrationStore) -> None:
-    """It is that consumer's; neither a first claim nor a taken one."""
     store.table.write(Put(CONSUMER_ROW.to_item(), ()))
     assert not store.put_claim(MINE)
     store.table.write(Put(MINE.to_item(), ()))
@@ -80,7 +72,6 @@ def test_no_claim_on_a_table_with_a_consumer(store: MigrationStore) -> None:
 
 @pytest.mark.parametrize("moved", [{"counter": 2}, {"generation": 2}])
 def test_a_claim_that_moved_is_not_taken(claimed: MigrationStore, moved: dict[str, Any]) -> None:
-    """Its holder beat, or another took it."""
     stands = replace(MINE, row=replace(ROW, **moved))
     claimed.table.write(Put(stands.to_item(), ()))
     assert not claimed.take_claim(MINE, OTHERS)
@@ -88,14 +79,12 @@ def test_a_claim_that_moved_is_not_taken(claimed: MigrationStore, moved: dict[st
 
 
 def test_a_taken_claim_begins_anew(copying: MigrationStore) -> None:
-    """What the earlier holder meant to write is its own affair."""
     assert copying.release(MINE)
     assert copying.take_claim(MINE, OTHERS)
     assert copying.claim() == OTHERS
 
 
 def test_claims_whose_replies_were_lost_are_known_by_their_token(table: Table, repeats: Callable[[Table], Any]) -> None:
-    """First and taken."""
     store = MigrationStore(repeats(table))
     assert store.put_claim(MINE)
     assert store.take_claim(MINE, OTHERS)
@@ -103,19 +92,16 @@ def test_claims_whose_replies_were_lost_are_known_by_their_token(table: Table, r
 
 
 def test_a_beat_moves_the_counter(claimed: MigrationStore) -> None:
-    """And nothing else."""
     claimed.beat(MINE)
     assert claimed.claim() == replace(MINE, row=replace(ROW, counter=2))
 
 
 def test_the_copy_is_announced(copying: MigrationStore) -> None:
-    """State, digests, number of rows and what may be lost."""
     expected = replace(ROW, state=COPYING, plan_digest="plan", rows=2, risks=COPY.risks)
     assert copying.claim() == replace(MINE, row=expected)
 
 
 def test_a_released_claim_says_so(copying: MigrationStore) -> None:
-    """And keeps its state."""
     assert copying.release(MINE)
     found = copying.claim()
     assert found
@@ -133,7 +119,6 @@ def test_a_released_claim_says_so(copying: MigrationStore) -> None:
     ids=["beat", "start_copy", "write_rows", "complete"],
 )
 def test_whoever_lost_the_claim_writes_nothing_more(lost: MigrationStore, write: Callable[[MigrationStore], None]) -> None:
-    """However long it was paused; it is told, and comes again later."""
     before = everything(lost)
     with pytest.raises(LeaseHeld):
         write(lost)
@@ -141,7 +126,6 @@ def test_whoever_lost_the_claim_writes_nothing_more(lost: MigrationStore, write:
 
 
 def test_whoever_lost_the_claim_cannot_release_it(lost: MigrationStore) -> None:
-    """It is another's."""
     before = everything(lost)
     assert not lost.release(MINE)
     assert everything(lost) == before
@@ -149,7 +133,6 @@ def test_whoever_lost_the_claim_cannot_release_it(lost: MigrationStore) -> None:
 
 @pytest.mark.parametrize("other", [{"generation": 2}, {"token": "others"}])
 def test_half_a_claim_is_none(claimed: MigrationStore, other: dict[str, Any]) -> None:
-    """Generation and token are both asked for."""
     with pytest.raises(LeaseHeld):
         claimed.beat(replace(MINE, row=replace(ROW, **other)))
     assert claimed.claim() == MINE
@@ -159,13 +142,11 @@ def test_half_a_claim_is_none(claimed: MigrationStore, other: dict[str, Any]) ->
 
 
 def test_rows_are_put_where_there_are_none(copying: MigrationStore) -> None:
-    """As they are in the plan."""
     copying.write_rows(MINE, [NEW, replace(OLD, id=B)], {})
     assert copying.shards() == {A: NEW, B: replace(OLD, id=B)}
 
 
 def test_rows_of_an_earlier_try_are_replaced(copying: MigrationStore) -> None:
-    """Up or down: nobody has consumed yet."""
     copying.write_rows(MINE, [OLD], {})
     copying.write_rows(MINE, [NEW], {A: OLD})
     copying.write_rows(MINE, [OLD], {A: NEW})
@@ -190,7 +171,6 @@ def test_a_row_that_is_not_as_it_was_read_is_not_replaced(copying: MigrationStor
 
 
 def test_a_row_that_should_not_be_there_is_not_replaced(copying: MigrationStore) -> None:
-    """It was absent when the plan was made."""
     copying.table.write(Put(OLD.to_item(), ()))
     with pytest.raises(ProtocolViolation, match=A):
         copying.write_rows(MINE, [NEW], {})
@@ -198,7 +178,6 @@ def test_a_row_that_should_not_be_there_is_not_replaced(copying: MigrationStore)
 
 
 def test_rows_whose_reply_was_lost_are_recognised(copying: MigrationStore, repeats: Callable[[Table], Any]) -> None:
-    """The second try finds them as the first wrote them."""
     store = MigrationStore(repeats(copying.table))
     store.write_rows(MINE, [OLD], {})
     store.write_rows(MINE, [NEW], {A: OLD})
@@ -207,7 +186,6 @@ def test_rows_whose_reply_was_lost_are_recognised(copying: MigrationStore, repea
 
 @pytest.mark.parametrize("state", [CLAIMED, COMPLETE])
 def test_rows_are_written_only_while_copying(claimed: MigrationStore, state: str) -> None:
-    """Neither before the plan is announced nor after the end."""
     claimed.table.write(Put(replace(MINE, row=replace(ROW, state=state)).to_item(), ()))
     with pytest.raises(LeaseHeld):
         claimed.write_rows(MINE, [NEW], {})
@@ -215,7 +193,6 @@ def test_rows_are_written_only_while_copying(claimed: MigrationStore, state: str
 
 
 def test_a_transaction_holds_99_rows(copying: MigrationStore) -> None:
-    """And the check."""
     rows = [replace(OLD, id=f"s{i}") for i in range(100)]
     copying.write_rows(MINE, rows[:99], {})
     with pytest.raises(ValueError, match="99"):
@@ -227,7 +204,6 @@ def test_a_transaction_holds_99_rows(copying: MigrationStore) -> None:
 
 
 def test_the_end_makes_the_consumer_and_closes_the_claim_in_one(copying: MigrationStore) -> None:
-    """Neither is ever seen without the other."""
     copying.complete(MINE, CONSUMER_ROW)
     found = copying.claim()
     assert found
@@ -235,20 +211,17 @@ def test_the_end_makes_the_consumer_and_closes_the_claim_in_one(copying: Migrati
 
 
 def test_an_end_whose_reply_was_lost_is_recognised(copying: MigrationStore, repeats: Callable[[Table], Any]) -> None:
-    """By the claim: complete, with this token."""
     MigrationStore(repeats(copying.table)).complete(MINE, CONSUMER_ROW)
     assert copying.consumer() == CONSUMER_ROW
 
 
 def test_there_is_no_end_before_a_copy(claimed: MigrationStore) -> None:
-    """The claim must be COPYING."""
     with pytest.raises(LeaseHeld):
         claimed.complete(MINE, CONSUMER_ROW)
     assert claimed.consumer() is None
 
 
 def test_an_existing_consumer_is_never_replaced(copying: MigrationStore) -> None:
-    """Nothing that is no migrator may have put it, so a person has to look."""
     other = replace(CONSUMER_ROW, consumer_id="other")
     copying.table.write(Put(other.to_item(), ()))
     with pytest.raises(ProtocolViolation):
@@ -259,7 +232,6 @@ def test_an_existing_consumer_is_never_replaced(copying: MigrationStore) -> None
 
 
 def test_a_complete_migration_is_not_written_again(copying: MigrationStore) -> None:
-    """Not even a release, or a beat of whoever completed it."""
     copying.complete(MINE, CONSUMER_ROW)
     before = everything(copying)
     assert not copying.release(MINE)
@@ -269,7 +241,6 @@ def test_a_complete_migration_is_not_written_again(copying: MigrationStore) -> N
 
 
 def test_rows_of_other_programs_are_told_from_ours(store: MigrationStore) -> None:
-    """Chunks of a bootstrap are ours; shard rows without claim or consumer are nobody's we know."""
     for row in ("customer-1", "bootstrap/x/0", "shard/a", CONSUMER, MIGRATION):
         store.table.write(Put({"id": row}, ()))
     assert store.strangers() == ["customer-1", "shard/a"]

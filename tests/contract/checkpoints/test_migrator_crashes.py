@@ -47,7 +47,6 @@ def slept_through(world: ServiceBench) -> dict[str, Item]:
 
 
 def undisturbed(world: ServiceBench) -> dict[str, Item]:
-    """What an undisturbed migration of the same source comes to in memory."""
     undisturbed = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
     undisturbed.migrator().run()
     return undisturbed.end_state()

@@ -29,25 +29,21 @@ ASKED = READS | {"create_table", "update_table", "update_continuous_backups", "g
 
 @pytest.fixture
 def world(dynamodb_api: Any) -> ServiceBench:
-    """A KCL table in DynamoDB."""
     return ServiceBench(dynamodb_api, KCL1)
 
 
 def due(world: ServiceBench) -> dict[str, Item]:
-    """What a migration comes to when nothing happens."""
     undisturbed = Bench(world.case, target=world.request.target, quiet_seconds=QUIET)
     undisturbed.migrator().run()
     return undisturbed.end_state()
 
 
 def check_complete(world: ServiceBench, before: object) -> None:
-    """The end is the usual one, and the source is as it was."""
     assert world.end_state() == due(world)
     assert world.sources() == before
 
 
 def check_intact(world: ServiceBench, before: object) -> None:
-    """No driver can start, the source is as it was, and once the service is well again the next run comes to the usual end."""
     names = world.api.list_tables()["TableNames"]
     assert world.request.target not in names or CONSUMER not in world.target()
     assert world.run().state == "COMPLETE"
@@ -55,7 +51,6 @@ def check_intact(world: ServiceBench, before: object) -> None:
 
 
 def on_target(world: ServiceBench, asked: Asked) -> bool:
-    """Whether a request is about the target."""
     return world.request.target in repr(asked)
 
 
@@ -82,7 +77,6 @@ def test_refusals_of_a_new_target_in_its_first_half_minute_are_outlived(world: S
 @pytest.mark.parametrize("operation", ["get_item", "transact_write_items", "update_item", "scan"])
 @pytest.mark.parametrize("said", [MISSING_KEY, UNKNOWN], ids=["ValidationException", "ResourceNotFound"])
 def test_refusals_of_a_target_that_do_not_end_stop_it(world: ServiceBench, operation: str, said: Exception) -> None:
-    """With the table's name, and with everything intact: nothing was taken for an empty table, and nothing was made again."""
     before = world.sources()
 
     def answer(_number: int, asked_for: str, asked: Asked, make: Answer) -> Any:
@@ -121,7 +115,6 @@ TROUBLE = pytest.mark.parametrize("said", [THROTTLED, CANCELLED, ReadTimeoutErro
 
 
 def throttling(world: ServiceBench, operation: str, seconds: float, said: Exception) -> Between:
-    """From the first call of an operation on, all calls of all operations are throttled for so long."""
     since: list[float] = []
 
     def answer(_number: int, asked_for: str, asked: Asked, make: Answer) -> Any:
@@ -148,7 +141,6 @@ def test_a_minute_of_throttling_is_outlived(world: ServiceBench, operation: str,
 
 @pytest.mark.parametrize("operation", [*ON_TABLES, *ON_TARGET])
 def test_minutes_of_throttling_stop_it(world: ServiceBench, operation: str) -> None:
-    """The call and the table are named, everything is intact, and the next run comes to the end."""
     before = world.sources()
     with pytest.raises(ServiceUnavailable, match=r"(source|target) table|on table") as stopped:
         world.run(throttling(world, operation, 600, THROTTLED))
@@ -157,7 +149,6 @@ def test_minutes_of_throttling_stop_it(world: ServiceBench, operation: str) -> N
 
 
 def test_a_claim_that_was_lost_to_throttling_is_not_written_under(world: ServiceBench) -> None:
-    """Another migrator takes over while the first waits for an answer: the first is told to come again (75), and changes nothing."""
     before, during = world.sources(), Between(world.api)
     after: dict[str, Item] = {}
 
@@ -200,7 +191,6 @@ def test_stale_reads_change_nothing(world: ServiceBench) -> None:
 
 
 def test_reads_that_were_stale_in_spite_of_that_stop_it(world: ServiceBench) -> None:
-    """The rows that were written are not found again, and it does not end on a guess; nothing starts on it."""
     before = world.sources()
     with pytest.raises(ProtocolViolation, match=world.request.target):
         world.run(stale(world, lenient=True))
@@ -208,7 +198,6 @@ def test_reads_that_were_stale_in_spite_of_that_stop_it(world: ServiceBench) -> 
 
 
 def test_a_batch_that_is_read_in_part_is_asked_for_again(world: ServiceBench) -> None:
-    """After a lost reply of a write that the service has forgotten, the rows are read one by one: the migration comes to its end."""
     before, lost, parts = world.sources(), list[Any](), 0
 
     def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
@@ -252,7 +241,6 @@ def test_only_these_operations_are_asked_for_and_only_reads_of_the_source(dynamo
 
 
 def test_every_scan_and_get_is_strongly_consistent(world: ServiceBench) -> None:
-    """Of source and target."""
     between = Between(world.api)
     world.run(between)
     reads = [asked.get("ConsistentRead") for operation, asked in between.log if operation in {"scan", "get_item"}]

@@ -16,7 +16,6 @@ MINE = Epoch(EPOCH.generation, CONSUMER_ROW.token)
 
 
 def test_a_commit_names_letters_with_the_same_write(store: CheckpointStore) -> None:
-    """Said again, it is the same; one without letters leaves none."""
     store.commit(EPOCH, CONSUMER_ROW.committed + 1, ("a", "b"))
     store.commit(EPOCH, CONSUMER_ROW.committed + 1, ("a", "b"))
     assert consumer(store) == replace(NAMED, committed=CONSUMER_ROW.committed + 1)
@@ -24,7 +23,6 @@ def test_a_commit_names_letters_with_the_same_write(store: CheckpointStore) -> N
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_a_commit_of_another_epoch_names_none(store: CheckpointStore, epoch: Epoch) -> None:
-    """Nothing of it counts."""
     with pytest.raises(Fenced):
         store.commit(epoch, CONSUMER_ROW.committed + 1, ("a",))
     assert consumer(store) == CONSUMER_ROW
@@ -32,7 +30,6 @@ def test_a_commit_of_another_epoch_names_none(store: CheckpointStore, epoch: Epo
 
 @pytest.mark.parametrize("left", [(), ("b",)])
 def test_what_was_published_is_taken_out(store: CheckpointStore, left: tuple[str, ...]) -> None:
-    """Said again, after a lost reply, it is the same."""
     put(store, NAMED)
     for _ in range(2):
         pending_letters.published(store, EPOCH, NAMED.letters, left)
@@ -41,7 +38,6 @@ def test_what_was_published_is_taken_out(store: CheckpointStore, left: tuple[str
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_another_epoch_takes_nothing_out(store: CheckpointStore, epoch: Epoch) -> None:
-    """It publishes again at most."""
     put(store, NAMED)
     with pytest.raises(Fenced):
         pending_letters.published(store, epoch, NAMED.letters, ())
@@ -49,7 +45,6 @@ def test_another_epoch_takes_nothing_out(store: CheckpointStore, epoch: Epoch) -
 
 
 def test_other_letters_than_those_that_were_read_are_not_taken_out(store: CheckpointStore) -> None:
-    """They are not published."""
     put(store, NAMED)
     with pytest.raises(ProtocolViolation, match="names the dead letters"):
         pending_letters.published(store, EPOCH, ("a",), ())
@@ -57,7 +52,6 @@ def test_other_letters_than_those_that_were_read_are_not_taken_out(store: Checkp
 
 
 def test_pending_letters_are_held_in_a_row_of_their_own(store: CheckpointStore) -> None:
-    """Held again, they are the same; there are none at first."""
     assert pending_letters.held(store) == {}
     for _ in range(2):
         assert pending_letters.hold(store, MINE, {"n": "text"})
@@ -73,7 +67,6 @@ def test_letters_that_find_no_room_are_not_held(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER, replace(MINE, token="another")])
 def test_a_driver_that_lost_its_lease_holds_nothing(store: CheckpointStore, epoch: Epoch) -> None:
-    """What its heir holds stays."""
     pending_letters.hold(store, MINE, {"n": "text"})
     with pytest.raises(Fenced, match="leaves no dead letters"):
         pending_letters.hold(store, epoch, {})

@@ -45,7 +45,6 @@ def test_the_isolation_makes_these_writes(table: Table, tmp_path: Path, does: st
 def test_a_crash_at_any_of_them_loses_nothing_and_doubles_nothing(
     drivers_table: Table, tmp_path: Path, does: str, at: int, when: str, repaired: str | None
 ) -> None:
-    """The next driver comes to the same end; with a `process` that was repaired meanwhile the record is in the sink, or it has its letter."""
     world, crashes = World(drivers_table, tmp_path, does, repaired), Crashes((at,), when)
     lived_through(world, crashes)
     check(world)

@@ -19,13 +19,11 @@ NOTE = IsolationNote(8, {"evidence": {"error": "e", "failures": 2, "passed": Tru
 
 @pytest.fixture
 def store(table: Table) -> CheckpointStore:
-    """A table that an epoch owns."""
     table.write(Put(ROW.to_item(), ()))
     return CheckpointStore(table)
 
 
 def test_a_note_is_read_as_it_was_written(store: CheckpointStore) -> None:
-    """Written again it is the same; a later one replaces it."""
     assert noted(store) == IsolationNote()
     for wanted in (NOTE, NOTE, replace(NOTE, failed=None, told=None, excluded=4)):
         note(store, EPOCH, wanted)

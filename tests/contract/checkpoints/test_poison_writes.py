@@ -29,13 +29,11 @@ each_write = pytest.mark.parametrize(("row", "write"), WRITES.values(), ids=WRIT
 
 @pytest.fixture
 def store(table: Table) -> CheckpointStore:
-    """A table."""
     return CheckpointStore(table)
 
 
 @pytest.mark.parametrize("kept", [SOME, NOTHING], ids=["in part", "nothing"])
 def test_a_range_ends_earlier_and_the_next_one_begins_there(store: CheckpointStore, kept: RangeKept) -> None:
-    """The chain of ranges has no gap, also where it ends inside an aggregate."""
     store.table.write(Put(ROW.to_item(), ()))
     written = shorten(store, EPOCH, ROW, kept)
     assert written == store.read(["a"])["a"]
@@ -50,7 +48,6 @@ def test_a_range_ends_earlier_and_the_next_one_begins_there(store: CheckpointSto
 
 
 def test_the_end_of_a_shard_and_an_iterator_are_let_go(store: CheckpointStore) -> None:
-    """They are found again by the next range."""
     ended = replace(ROW, end=END, children=(Child("b", frozenset({"a"})),), iterator="i")
     store.table.write(Put(ended.to_item(), ()))
     written = shorten(store, EPOCH, ended, SOME)
@@ -59,7 +56,6 @@ def test_the_end_of_a_shard_and_an_iterator_are_let_go(store: CheckpointStore) -
 
 
 def test_the_only_record_is_taken_out_and_the_ends_stay(store: CheckpointStore) -> None:
-    """The next range says nothing of it."""
     store.table.write(Put(ONE.to_item(), ()))
     written = exclude(store, EPOCH, ONE, "letters/8")
     assert written.letter == "letters/8"
@@ -70,7 +66,6 @@ def test_the_only_record_is_taken_out_and_the_ends_stay(store: CheckpointStore) 
 
 
 def test_a_record_that_is_not_alone_is_not_excluded(store: CheckpointStore) -> None:
-    """Nothing is written."""
     store.table.write(Put(ROW.to_item(), ()))
     with pytest.raises(ProtocolViolation, match="only a record that is alone"):
         exclude(store, EPOCH, ROW)
@@ -81,7 +76,6 @@ def test_a_record_that_is_not_alone_is_not_excluded(store: CheckpointStore) -> N
 def test_a_lost_reply_is_recognised(
     store: CheckpointStore, row: ShardRow, write: Callable[[CheckpointStore], ShardRow], repeats: Callable[[Table], Any]
 ) -> None:
-    """By what stands there."""
     store.table.write(Put(row.to_item(), ()))
     assert write(CheckpointStore(repeats(store.table))) == store.read(["a"])["a"]
 
@@ -95,7 +89,6 @@ def test_a_lost_reply_is_recognised(
 def test_a_range_that_was_not_looked_at_is_not_touched(
     store: CheckpointStore, row: ShardRow, write: Callable[[CheckpointStore], ShardRow], other: dict[str, Any]
 ) -> None:
-    """The condition names the range."""
     there = replace(row, **other)
     store.table.write(Put(there.to_item(), ()))
     with pytest.raises(ProtocolViolation, match="another range"):
@@ -105,7 +98,6 @@ def test_a_range_that_was_not_looked_at_is_not_touched(
 
 @each_write
 def test_a_fenced_epoch_changes_nothing(store: CheckpointStore, row: ShardRow, write: Callable[[CheckpointStore], ShardRow]) -> None:
-    """The row is a later epoch's."""
     later = replace(row, generation=5)
     store.table.write(Put(later.to_item(), ()))
     with pytest.raises(Fenced):

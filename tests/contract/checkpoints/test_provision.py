@@ -18,22 +18,16 @@ from sluice_checkpoints.protocol.table import NEW_ROW, Put
 
 @dataclass
 class Time:
-    """Virtual seconds."""
-
     now: float = 0.0
 
     def patience(self) -> Patience:
-        """That waits in virtual time."""
         return Patience(limit=30, clock=lambda: self.now, sleep=self.sleep, dice=lambda: 1.0)
 
     def sleep(self, seconds: float) -> None:
-        """Passes."""
         self.now += seconds
 
 
 class Answers:
-    """A client some of whose operations answer with errors: all, or the first so many times."""
-
     def __init__(self, api: Any, errors: dict[str, ClientError], times: int = 10**9) -> None:
         self._api, self._errors, self._left = api, errors, dict.fromkeys(errors, times)
 
@@ -50,18 +44,15 @@ class Answers:
 
 
 def error(code: str, message: str = "said the service", **more: Any) -> ClientError:
-    """An error as boto3 raises it."""
     return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}} | more, "Operation")
 
 
 @pytest.fixture
 def name() -> str:
-    """A name never used before."""
     return f"target-{uuid4()}"
 
 
 def test_a_target_is_made_with_our_key_on_demand_and_protected(dynamodb_api: Any, name: str) -> None:
-    """And can be written at once."""
     targets = DynamoTargets(dynamodb_api, Time().patience())
     assert targets.find(name) is None
     prepared = targets.ensure(name)
@@ -73,14 +64,12 @@ def test_a_target_is_made_with_our_key_on_demand_and_protected(dynamodb_api: Any
 
 
 def test_a_target_that_exists_keeps_its_rows(dynamodb_api: Any, name: str) -> None:
-    """Nothing is ever deleted or made again."""
     targets = DynamoTargets(dynamodb_api, Time().patience())
     targets.ensure(name).table.write(Put({"id": "x"}, ()))
     assert targets.ensure(name).table.get("x") == {"id": "x"}
 
 
 def test_a_target_of_another_key_is_refused_naming_it(dynamodb_api: Any, name: str) -> None:
-    """It is another program's."""
     make(dynamodb_api, name, "leaseKey")
     targets = DynamoTargets(dynamodb_api, Time().patience())
     for look in (targets.find, targets.ensure):
@@ -89,7 +78,6 @@ def test_a_target_of_another_key_is_refused_naming_it(dynamodb_api: Any, name: s
 
 
 def make(api: Any, name: str, *keys: str) -> None:
-    """A table of any key."""
     api.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
@@ -132,14 +120,12 @@ def test_protection_that_is_denied_or_unknown_is_a_warning(dynamodb_api: Any, na
 
 
 def test_a_table_somebody_else_makes_at_the_same_moment_is_taken(dynamodb_api: Any, name: str) -> None:
-    """ResourceInUse is as good as made."""
     make(dynamodb_api, name, "id")
     api = Answers(dynamodb_api, {"describe_table": error("ResourceNotFoundException")}, times=1)
     assert DynamoTargets(api, Time().patience()).ensure(name).table.get("x") is None
 
 
 def test_a_table_that_never_becomes_ready_is_given_up(dynamodb_api: Any, name: str) -> None:
-    """With its name, and with everything as it was."""
     api = Answers(dynamodb_api, {"describe_table": error("ResourceNotFoundException"), "create_table": error("ResourceInUseException")})
     with pytest.raises(ServiceUnavailable, match=name):
         DynamoTargets(api, Time().patience()).ensure(name)
@@ -162,7 +148,6 @@ def test_a_fresh_tables_refusals_are_outlived(dynamodb_api: Any, name: str, said
 
 
 def test_the_same_refusal_is_the_truth_after_a_minute(dynamodb_api: Any) -> None:
-    """Then it is not the table that is new."""
     time = Time()
     api = FreshApi(
         Answers(dynamodb_api, {"get_item": error("ValidationException", "The provided key element does not match the schema")}), lambda: time.now
@@ -175,7 +160,6 @@ def test_the_same_refusal_is_the_truth_after_a_minute(dynamodb_api: Any) -> None
 
 
 def test_other_answers_of_a_fresh_table_are_answers(dynamodb_api: Any) -> None:
-    """A condition that failed is one."""
     api = FreshApi(Answers(dynamodb_api, {"put_item": error("ConditionalCheckFailedException")}), lambda: 0.0)
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
         api.put_item(TableName="x", Item={})
@@ -208,7 +192,6 @@ def test_a_request_that_no_table_would_take_is_not_repeated(dynamodb_api: Any, s
 
 
 def test_a_source_is_read_with_its_types_over_pages(dynamodb_api: Any, name: str) -> None:
-    """Numbers stay text, bytes stay bytes."""
     make(dynamodb_api, name, "streamName", "shardId")
     rows = [{"streamName": {"S": "s"}, "shardId": {"S": str(i)}, "n": {"N": "1"}, "b": {"B": b"x" * 150_000}} for i in range(12)]
     for row in rows:
@@ -219,7 +202,6 @@ def test_a_source_is_read_with_its_types_over_pages(dynamodb_api: Any, name: str
 
 
 def test_a_source_that_is_not_there_has_no_key(dynamodb_api: Any, name: str) -> None:
-    """None, not an error."""
     assert DynamoSources(dynamodb_api, Time().patience()).key_schema(name) is None
 
 
@@ -230,7 +212,6 @@ def test_a_source_that_is_deleted_while_it_is_read_is_active(dynamodb_api: Any, 
 
 
 def test_a_source_that_may_not_be_read_is_refused(dynamodb_api: Any, name: str) -> None:
-    """With what is to be done."""
     make(dynamodb_api, name, "leaseKey")
     api = Answers(dynamodb_api, {"scan": error("AccessDeniedException", "not authorized to perform: dynamodb:Scan")})
     with pytest.raises(Refused, match="dynamodb:Scan"):

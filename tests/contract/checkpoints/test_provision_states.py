@@ -22,7 +22,6 @@ GRANTED = {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription
 
 @pytest.fixture
 def name() -> str:
-    """A name never used before."""
     return f"target-{uuid4()}"
 
 
@@ -42,7 +41,6 @@ class Making:
         return reply
 
     def targets(self) -> DynamoTargets:
-        """Where targets come from."""
         return DynamoTargets(self.api, Patience(clock=lambda: self.now, sleep=self._sleep, dice=lambda: 1.0))
 
     def _sleep(self, seconds: float) -> None:
@@ -52,7 +50,6 @@ class Making:
 
 
 def test_a_new_target_is_neither_read_nor_written_before_it_is_active(dynalite_api: Any, name: str) -> None:
-    """It is CREATING for a while; then the first write takes effect."""
     making = Making(dynalite_api)
     table = making.targets().ensure(name).table
     assert table.write(Put({"id": "x"}, (NEW_ROW,))).applied
@@ -63,7 +60,6 @@ def test_a_new_target_is_neither_read_nor_written_before_it_is_active(dynalite_a
 
 
 def test_a_target_that_is_being_made_is_not_there_yet(dynalite_api: Any, name: str) -> None:
-    """It holds nothing, so there is nothing to find; once it is there, another's making of it is waited for."""
     making = Making(dynalite_api)
     made = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     dynalite_api.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **made)
@@ -103,13 +99,11 @@ class Canned:
 
 
 def patience() -> Patience:
-    """That waits in virtual time."""
     now = [0.0]
     return Patience(clock=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds), dice=lambda: 1.0)
 
 
 def test_point_in_time_recovery_that_is_granted_leaves_no_warning(dynamodb_endpoint: str, name: str) -> None:
-    """It is asked for by the table's name, once."""
     canned = Canned(dynamodb_endpoint, (200, {"ContinuousBackupsDescription": GRANTED}))
     assert DynamoTargets(canned.api, patience()).ensure(name).warnings == ()
     assert canned.asked == [{"TableName": name, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}]
@@ -124,7 +118,6 @@ def test_point_in_time_recovery_of_a_table_too_new_for_it_is_asked_for_again(dyn
 
 
 def test_point_in_time_recovery_that_is_denied_is_a_warning_with_the_reason(dynamodb_endpoint: str, name: str) -> None:
-    """Never a failure."""
     denied = {"__type": "com.amazon.coral.service#AccessDeniedException", "Message": "not authorized: dynamodb:UpdateContinuousBackups"}
     canned = Canned(dynamodb_endpoint, (400, denied))
     (warning,) = DynamoTargets(canned.api, patience()).ensure(name).warnings
@@ -133,7 +126,6 @@ def test_point_in_time_recovery_that_is_denied_is_a_warning_with_the_reason(dyna
 
 
 def test_deletion_protection_is_asked_for_where_a_table_has_none(dynamodb_api: Any, name: str) -> None:
-    """And where it cannot be had, that is a warning too."""
     made = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     dynamodb_api.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **made)
 

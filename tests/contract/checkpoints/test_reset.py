@@ -24,7 +24,6 @@ FREE = {"token", "generation", "counter", "updatedAt", "released", "holder", "le
 
 
 def filled(table: Table, bench: Bench) -> CheckpointStore:
-    """The rows of a world in memory, in this table."""
     for item in bench.table.rows.values():
         assert table.write(Put(item, (NEW_ROW,))).applied
     return CheckpointStore(table)
@@ -32,7 +31,6 @@ def filled(table: Table, bench: Bench) -> CheckpointStore:
 
 @pytest.mark.parametrize("to", ["trimHorizon", "latest", str(ResetTarget(millis=START + 6 * HOUR))])
 def test_a_reset_leaves_the_same_rows_everywhere(table: Table, to: str) -> None:
-    """Of an open batch, and of a shard that has no row yet; a second run changes nothing."""
     bench = Bench()
     bench.row(replace(bench.of(FOUR), start=bench.of(FOUR).end, end=bench.after(FOUR), batch=8, letter="l", note="a loss"))
     bench.stream.split(FOUR)
@@ -48,7 +46,6 @@ def test_a_reset_leaves_the_same_rows_everywhere(table: Table, to: str) -> None:
 
 
 def test_the_writes_of_a_reset_have_their_conditions(table: Table) -> None:
-    """Each fails where it has to, and is recognised when it comes again."""
     bench = Bench()
     store = filled(table, bench)
     epoch = take_over(store, LeaseRequest(20_000, "reset", "now"), Watcher()).epoch

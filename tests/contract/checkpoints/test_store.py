@@ -17,7 +17,6 @@ from sluice_checkpoints.protocol.table import Put, Table
 
 
 def test_rows_come_back_as_they_were_written(store: CheckpointStore) -> None:
-    """Consumer and shard, with everything in them."""
     full = replace(ROW, id=B, start=Position.timestamp(5), end=END, parents=frozenset({A}), children=(Child("c", frozenset({B})),), note=None)
     put(store, full)
     assert consumer(store) == CONSUMER_ROW
@@ -25,12 +24,10 @@ def test_rows_come_back_as_they_were_written(store: CheckpointStore) -> None:
 
 
 def test_a_fresh_table_has_neither_consumer_nor_migration(table: Table) -> None:
-    """None, not an error."""
     assert (CheckpointStore(table).consumer(), CheckpointStore(table).migration()) == (None, None)
 
 
 def test_a_migration_row_is_read(table: Table) -> None:
-    """The driver checks it before it starts."""
     claim = MigrationRow("app", "kcl", 5, state="COMPLETE", rows=3, plan_digest="x", risks={"possiblyLost": 1})
     table.write(Put(claim.to_item(), ()))
     assert CheckpointStore(table).migration() == claim
@@ -56,7 +53,6 @@ WANTED = replace(CONSUMER_ROW, token="mine", lease_millis=5000, holder="pod-1", 
 
 
 def test_a_take_begins_the_next_generation(store: CheckpointStore) -> None:
-    """Generation and counter grow, the promise is the taker's, and it is no longer released."""
     put(store, replace(CONSUMER_ROW, released=True))
     taken = store.take(consumer(store), WANTED)
     assert taken == consumer(store)
@@ -66,7 +62,6 @@ def test_a_take_begins_the_next_generation(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("change", [{"counter": 10}, {"generation": 5}, {"state": "EXPORTED"}])
 def test_a_take_loses_when_anything_moved_since_it_looked(store: CheckpointStore, change: dict[str, Any]) -> None:
-    """A beat, another take, an export."""
     seen = consumer(store)
     put(store, replace(CONSUMER_ROW, **change))
     assert store.take(seen, WANTED) is None
@@ -84,7 +79,6 @@ def test_a_take_whose_reply_was_lost_is_known_by_its_token(store: CheckpointStor
 
 
 def test_a_beat_moves_the_counter_and_nothing_else(store: CheckpointStore) -> None:
-    """Unless it makes a new promise."""
     assert store.beat(EPOCH)
     assert consumer(store) == replace(CONSUMER_ROW, counter=10)
     assert store.beat(EPOCH, 7000)
@@ -92,7 +86,6 @@ def test_a_beat_moves_the_counter_and_nothing_else(store: CheckpointStore) -> No
 
 
 def test_a_release_says_that_the_next_need_not_wait(store: CheckpointStore) -> None:
-    """And may be said twice."""
     assert store.release(EPOCH)
     assert store.release(EPOCH)
     assert consumer(store) == replace(CONSUMER_ROW, released=True)
@@ -100,7 +93,6 @@ def test_a_release_says_that_the_next_need_not_wait(store: CheckpointStore) -> N
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER, Epoch(4, "another")])
 def test_beat_release_and_bootstrap_are_for_the_holder_alone(store: CheckpointStore, epoch: Epoch) -> None:
-    """Generation and token must both be right; nothing changes otherwise."""
     assert not store.beat(epoch)
     assert not store.release(epoch)
     with pytest.raises(Fenced):
@@ -109,7 +101,6 @@ def test_beat_release_and_bootstrap_are_for_the_holder_alone(store: CheckpointSt
 
 
 def test_the_end_of_a_bootstrap_is_said_once_and_for_all(store: CheckpointStore) -> None:
-    """Every shard of the plan has its row."""
     store.finish_bootstrap(EPOCH)
     assert consumer(store).bootstrapped
 
@@ -118,21 +109,18 @@ def test_the_end_of_a_bootstrap_is_said_once_and_for_all(store: CheckpointStore)
 
 
 def test_a_fence_marks_a_row_and_may_be_set_again(store: CheckpointStore) -> None:
-    """Once it is there, setting it again changes nothing: a lost reply is no loss."""
     store.fence(LATER, A)
     store.fence(LATER, A)
     assert row(store) == replace(ROW, generation=5)
 
 
 def test_a_fence_of_a_later_epoch_stands(store: CheckpointStore) -> None:
-    """The earlier one has to stop."""
     with pytest.raises(Fenced, match="generation 4"):
         store.fence(EARLIER, A)
     assert row(store) == ROW
 
 
 def test_a_fence_on_no_row_is_a_violation(store: CheckpointStore) -> None:
-    """And makes none."""
     with pytest.raises(ProtocolViolation):
         store.fence(EPOCH, B)
     assert store.table.get(f"shard/{B}") is None
@@ -142,7 +130,6 @@ def test_a_fence_on_no_row_is_a_violation(store: CheckpointStore) -> None:
 
 
 def test_a_fresh_table_gets_its_consumer_once(table: Table) -> None:
-    """The first wins; the other plan is ignored."""
     store = CheckpointStore(table)
     assert store.create_consumer(CONSUMER_ROW)
     assert not store.create_consumer(replace(CONSUMER_ROW, consumer_id="id-2"))
@@ -150,7 +137,6 @@ def test_a_fresh_table_gets_its_consumer_once(table: Table) -> None:
 
 
 def test_a_table_that_is_being_migrated_gets_no_consumer(table: Table) -> None:
-    """The migration makes it, at its end."""
     table.write(Put(MigrationRow("app", "kcl", 5).to_item(), ()))
     assert not CheckpointStore(table).create_consumer(CONSUMER_ROW)
     assert table.get(CONSUMER) is None
@@ -158,7 +144,6 @@ def test_a_table_that_is_being_migrated_gets_no_consumer(table: Table) -> None:
 
 
 def test_a_row_is_put_once(table: Table) -> None:
-    """What is there stays."""
     store = CheckpointStore(table)
     assert store.put_new({"id": "bootstrap/x/0", "n": 1})
     assert not store.put_new({"id": "bootstrap/x/0", "n": 2})
@@ -166,7 +151,6 @@ def test_a_row_is_put_once(table: Table) -> None:
 
 
 def test_shards_found_later_get_rows(store: CheckpointStore) -> None:
-    """More than one transaction holds; one that exists is left as it is."""
     rows = [ShardRow(f"shardId-{i:012d}", TRIM_HORIZON, TRIM_HORIZON, generation=4, joins=9) for i in range(120)]
     store.create_shards(EPOCH, 7, rows)
     assert store.shards() == {r.id: r for r in rows} | {A: ROW}
@@ -184,7 +168,6 @@ def test_no_row_is_made_by_another_epoch_or_at_another_batch(store: CheckpointSt
 
 
 def test_a_close_fixes_that_a_batch_holds_nothing_of_a_shard(store: CheckpointStore) -> None:
-    """It stands where it stood, and may be closed again: a lost reply is no loss."""
     closed = store.close(EPOCH, 8, ROW)
     assert closed == row(store) == store.close(EPOCH, 8, ROW)
     assert (closed.batch, closed.start, closed.end, closed.records, closed.first, dict(closed.readers)) == (8, FIRST, FIRST, 0, None, {})
@@ -192,7 +175,6 @@ def test_a_close_fixes_that_a_batch_holds_nothing_of_a_shard(store: CheckpointSt
 
 
 def test_a_close_that_loses_to_a_late_bind_says_so(store: CheckpointStore) -> None:
-    """The batch may not be committed by this epoch; an empty bind is a bind too."""
     store.bind(EPOCH, 8, Range(A, FIRST, FIRST), READER)
     before = row(store)
     with pytest.raises(LostRace):
@@ -201,14 +183,12 @@ def test_a_close_that_loses_to_a_late_bind_says_so(store: CheckpointStore) -> No
 
 
 def test_a_close_by_an_earlier_epoch_is_fenced(store: CheckpointStore) -> None:
-    """A later one has taken over."""
     store.fence(LATER, A)
     with pytest.raises(Fenced):
         store.close(EPOCH, 8, ROW)
 
 
 def test_a_close_of_a_past_batch_loses(store: CheckpointStore) -> None:
-    """Batch 7 has a range."""
     with pytest.raises(LostRace):
         store.close(EPOCH, 7, ROW)
     assert row(store) == ROW
@@ -218,7 +198,6 @@ def test_a_close_of_a_past_batch_loses(store: CheckpointStore) -> None:
 
 
 def test_a_commit_moves_every_shard_with_one_write(bound: CheckpointStore) -> None:
-    """Where a shard stands follows from it; and it may be said again: a lost reply is no loss."""
     assert row(bound).committed_position(consumer(bound).committed) == FIRST
     bound.commit(EPOCH, 8)
     bound.commit(EPOCH, 8)
@@ -227,7 +206,6 @@ def test_a_commit_moves_every_shard_with_one_write(bound: CheckpointStore) -> No
 
 @pytest.mark.parametrize("batch", [6, 7, 9])
 def test_batches_are_committed_one_after_the_other(store: CheckpointStore, batch: int) -> None:
-    """None twice by two meanings, none left out."""
     if batch == 7:
         store.commit(EPOCH, 7)  # the last one: only its reply can have been lost
     else:
@@ -237,14 +215,12 @@ def test_batches_are_committed_one_after_the_other(store: CheckpointStore, batch
 
 
 def test_the_retention_is_kept_by_the_epoch_that_holds_the_lease(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
-    """A reply that is lost does no harm."""
     CheckpointStore(repeats(store.table)).keep_retention(EPOCH, 86_400_000)
     assert consumer(store) == replace(CONSUMER_ROW, retention=86_400_000)
 
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_no_other_epoch_keeps_a_retention(store: CheckpointStore, epoch: Epoch) -> None:
-    """It may know another one."""
     with pytest.raises(Fenced):
         store.keep_retention(epoch, 86_400_000)
     assert consumer(store) == CONSUMER_ROW
@@ -268,7 +244,6 @@ def test_a_commit_leaves_its_time_for_people(store: CheckpointStore) -> None:
 
 
 def test_a_beat_leaves_its_time_for_people(store: CheckpointStore) -> None:
-    """After the next take-over it says nothing, for it was another's."""
     assert store.beat(EPOCH, at=3_000)
     assert consumer(store).beat_at == 3_000
     assert not store.beat(LATER, at=4_000)
@@ -278,7 +253,6 @@ def test_a_beat_leaves_its_time_for_people(store: CheckpointStore) -> None:
 
 
 def test_a_commit_that_fails_says_nothing(store: CheckpointStore) -> None:
-    """Its condition is that of the number."""
     with pytest.raises(Fenced):
         store.commit(LATER, 8, filled=8, facts={"at": 1})
     assert consumer(store) == CONSUMER_ROW
@@ -286,7 +260,6 @@ def test_a_commit_that_fails_says_nothing(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_only_the_epoch_that_holds_the_lease_commits(store: CheckpointStore, epoch: Epoch) -> None:
-    """Any other has to stop."""
     with pytest.raises(Fenced):
         store.commit(epoch, 8)
     assert consumer(store) == CONSUMER_ROW

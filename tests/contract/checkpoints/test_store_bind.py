@@ -19,7 +19,6 @@ from sluice_checkpoints.protocol.table import Table
 
 
 def test_a_bind_fixes_the_range(store: CheckpointStore) -> None:
-    """Everything the range is, and who read it; what the last range had besides is gone."""
     assert store.bind(EPOCH, 8, BOUND, READER) is None
     expected = replace(
         ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, size=1000, behind=5, note=None,
@@ -29,26 +28,22 @@ def test_a_bind_fixes_the_range(store: CheckpointStore) -> None:
 
 
 def test_an_empty_range_is_bound_too(store: CheckpointStore) -> None:
-    """It has no first record."""
     assert store.bind(EPOCH, 8, Range(A, FIRST, FIRST), READER) is None
     assert (row(store).batch, row(store).first, row(store).records) == (8, None, 0)
 
 
 def test_the_end_of_a_shard_comes_with_its_children(store: CheckpointStore) -> None:
-    """In one write, so that neither is known without the other."""
     children = (Child(B, frozenset({A})),)
     assert store.bind(EPOCH, 8, replace(BOUND, end=END, children=children), READER) is None
     assert (row(store).end, row(store).children) == (END, children)
 
 
 def test_a_bind_whose_reply_was_lost_has_succeeded(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
-    """It finds its own attempt and its own range."""
     assert CheckpointStore(repeats(store.table)).bind(EPOCH, 8, BOUND, READER) is None
     assert row(store).readers == {"4.1.0": 11}
 
 
 def test_the_second_of_two_binds_replays_the_first(store: CheckpointStore) -> None:
-    """Another attempt, or the same with another range: the row says what the batch holds."""
     store.bind(EPOCH, 8, BOUND, READER)
     first = row(store)
     for bound, reader in ((BOUND, TaskAttempt("4.1.0", 12)), (replace(BOUND, end=FIRST), READER), (replace(BOUND, records=1), READER)):
@@ -57,7 +52,6 @@ def test_the_second_of_two_binds_replays_the_first(store: CheckpointStore) -> No
 
 
 def test_a_bind_of_an_earlier_epoch_is_fenced(store: CheckpointStore) -> None:
-    """Also one that would fit otherwise."""
     put(store, replace(ROW, generation=5))
     with pytest.raises(Fenced):
         store.bind(EPOCH, 8, BOUND, READER)
@@ -71,7 +65,6 @@ def test_a_bind_on_a_row_that_was_not_fenced_yet_fences_it(store: CheckpointStor
 
 
 def test_a_bind_of_a_past_batch_lost_its_race(store: CheckpointStore) -> None:
-    """Its work is in good hands."""
     with pytest.raises(LostRace):
         store.bind(EPOCH, 6, BOUND, READER)
     assert row(store) == ROW
@@ -85,14 +78,12 @@ def test_a_bind_that_does_not_continue_the_chain_is_a_violation(store: Checkpoin
 
 
 def test_a_bind_on_no_row_is_a_violation(store: CheckpointStore) -> None:
-    """And makes none."""
     with pytest.raises(ProtocolViolation):
         store.bind(EPOCH, 8, replace(BOUND, shard_id=B), READER)
     assert list(store.shards()) == [A]
 
 
 def test_the_first_of_a_task_to_register_finds_nobody(bound: CheckpointStore) -> None:
-    """It may emit at once."""
     assert bound.register(EPOCH, 8, A, TaskAttempt("4.2.0", 20)) is None
     assert row(bound).readers == {"4.1.0": 11, "4.2.0": 20}
 
@@ -141,7 +132,6 @@ def test_an_iterator_stays_until_the_next_range_is_bound_or_closed(bound: Checkp
 
 
 def test_an_earlier_attempt_than_the_one_that_registered_lost_its_race(bound: CheckpointStore) -> None:
-    """The later one emits."""
     with pytest.raises(LostRace):
         bound.register(EPOCH, 8, A, TaskAttempt("4.1.0", 10))
     assert row(bound).readers == {"4.1.0": 11}
@@ -149,13 +139,11 @@ def test_an_earlier_attempt_than_the_one_that_registered_lost_its_race(bound: Ch
 
 @pytest.mark.parametrize("batch", [7, 9])
 def test_nobody_registers_for_another_batch(bound: CheckpointStore, batch: int) -> None:
-    """What the row holds is batch 8."""
     with pytest.raises(LostRace):
         bound.register(EPOCH, batch, A, TaskAttempt("4.2.0", 20))
 
 
 def test_nobody_registers_after_a_later_epoch_took_over(bound: CheckpointStore) -> None:
-    """It has to stop."""
     bound.fence(LATER, A)
     with pytest.raises(Fenced):
         bound.register(EPOCH, 8, A, TaskAttempt("4.2.0", 20))
@@ -171,7 +159,6 @@ def test_readers_of_earlier_lives_are_forgotten_and_those_of_this_epoch_are_not(
 
 
 def test_nothing_is_forgotten_if_somebody_registered_meanwhile(bound: CheckpointStore) -> None:
-    """That one would be dropped, too."""
     assert bound.register(LATER, 8, A, TaskAttempt("5.0.0", 1)) is None
     seen = row(bound)
     assert bound.register(LATER, 8, A, TaskAttempt("5.1.0", 2)) is None
@@ -181,7 +168,6 @@ def test_nothing_is_forgotten_if_somebody_registered_meanwhile(bound: Checkpoint
 
 
 def test_an_earlier_epoch_forgets_nothing(bound: CheckpointStore) -> None:
-    """It is fenced."""
     seen = row(bound)
     bound.fence(LATER, A)
     before = row(bound)
@@ -191,6 +177,5 @@ def test_an_earlier_epoch_forgets_nothing(bound: CheckpointStore) -> None:
 
 
 def test_a_later_epoch_registers_on_a_row_that_was_not_fenced_yet(bound: CheckpointStore) -> None:
-    """And fences it."""
     assert bound.register(LATER, 8, A, TaskAttempt("5.0.0", 1)) is None
     assert (row(bound).generation, row(bound).readers) == (5, {"4.1.0": 11, "5.0.0": 1})

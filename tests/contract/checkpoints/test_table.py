@@ -45,7 +45,6 @@ ROW: dict[str, Any] = {
 
 @pytest.fixture
 def filled(table: Table) -> Table:
-    """A table with one row."""
     table.write(Put(ROW, ()))
     return table
 
@@ -54,12 +53,10 @@ def filled(table: Table) -> Table:
 
 
 def test_a_row_comes_back_as_it_was_put(filled: Table) -> None:
-    """Every type that a checkpoint table uses, nested ones and reserved words too."""
     assert filled.get("shard/a") == ROW
 
 
 def test_a_row_that_is_not_there_is_none(filled: Table) -> None:
-    """Not an error."""
     assert filled.get("shard/b") is None
 
 
@@ -84,7 +81,6 @@ def test_a_scan_finds_every_row(table: Table) -> None:
 
 
 def test_a_table_that_is_not_there_is_refused_by_name(dynamodb_api: Any) -> None:
-    """The message is one a person can act on."""
     name = f"nowhere-{uuid4()}"
     with pytest.raises(Refused, match=name):
         DynamoTable(name, dynamodb_api).get("x")
@@ -150,13 +146,11 @@ def test_a_condition_decides_whether_an_update_takes_effect(filled: Table, condi
     [(NEW_ROW, True), (Absent(("anything",)), True), (Equals(("generation",), 1), False), (Below(("generation",), 1), False)],
 )
 def test_of_a_row_that_is_not_there_everything_is_absent(table: Table, condition: Condition, *, expected: bool) -> None:
-    """A put under a condition on the row's former value fails."""
     assert table.write(Put({"id": "new"}, (condition,))).applied is expected
     assert (table.get("new") is not None) is expected
 
 
 def test_all_conditions_of_a_write_must_hold(filled: Table) -> None:
-    """One that fails is enough."""
     assert filled.write(Update("shard/a", equals(generation=3, batch=10), put={("n",): 1})).applied
     assert not filled.write(Update("shard/a", equals(generation=3, batch=11), put={("n",): 2})).applied
     assert filled.write(Update("shard/a", (), put={("n",): 3})).applied
@@ -173,7 +167,6 @@ def test_a_refused_write_brings_the_row_as_it_stands(filled: Table) -> None:
 
 
 def test_a_refused_write_on_no_row_brings_nothing(table: Table) -> None:
-    """None, not an empty row; and no row is made."""
     outcome = table.write(Update("shard/z", equals(generation=9), put={("generation",): 10}))
     assert (outcome.applied, outcome.found) == (False, None)
     assert table.get("shard/z") is None
@@ -188,7 +181,6 @@ def test_an_update_answers_with_the_former_values_of_what_it_set(filled: Table) 
 
 
 def test_an_entry_that_was_not_there_has_no_former_value(filled: Table) -> None:
-    """The first to register finds nobody before it."""
     outcome = filled.write(Update("shard/a", (), put={("readers", "9.9.9"): 8}))
     assert (outcome.found or {}).get("readers", {}).get("9.9.9") is None
     assert (filled.get("shard/a") or {})["readers"] == {**ROW["readers"], "9.9.9": 8}
@@ -202,14 +194,12 @@ def test_attributes_are_removed_and_numbers_added(filled: Table) -> None:
 
 
 def test_a_put_replaces_the_whole_row(filled: Table) -> None:
-    """Nothing of the former row is left."""
     filled.write(Put({"id": "shard/a", "n": 1}, ()))
     assert filled.get("shard/a") == {"id": "shard/a", "n": 1}
 
 
 @pytest.mark.parametrize("value", [frozenset(), None, 1.5, {"inner": frozenset()}, [None]])
 def test_what_cannot_be_stored_is_an_error_before_anything_is(table: Table, value: object) -> None:
-    """A set may not be empty; there are no floats and no nulls in a checkpoint table."""
     with pytest.raises((TypeError, ValueError)):
         table.write(Put({"id": "x", "value": value}, ()))
     assert table.get("x") is None
@@ -219,14 +209,12 @@ def test_what_cannot_be_stored_is_an_error_before_anything_is(table: Table, valu
 
 
 def test_a_transaction_takes_effect_as_a_whole(filled: Table) -> None:
-    """A check, a put and an update."""
     members: list[Member] = [Check("shard/a", equals(generation=3)), Put({"id": "b"}, (NEW_ROW,)), Update("c", (), put={("n",): 1}, add={"m": 2})]
     assert filled.transact(members).applied
     assert (filled.get("b"), filled.get("c")) == ({"id": "b"}, {"id": "c", "n": 1, "m": 2})
 
 
 def test_a_transaction_that_loses_one_condition_changes_nothing_and_says_which(filled: Table) -> None:
-    """By position, with each row as it stands; None where there is none."""
     members: list[Member] = [
         Check("shard/a", equals(generation=4)),
         Put({"id": "b"}, (NEW_ROW,)),
@@ -239,7 +227,6 @@ def test_a_transaction_that_loses_one_condition_changes_nothing_and_says_which(f
 
 
 def test_a_transaction_has_up_to_100_members(table: Table) -> None:
-    """A hundred pass, one more does not."""
     assert table.transact([Put({"id": f"r{i}"}, (NEW_ROW,)) for i in range(100)]).applied
     with pytest.raises(Exception, match=r".+"):
         table.transact([Put({"id": f"s{i}"}, (NEW_ROW,)) for i in range(101)])
@@ -257,7 +244,6 @@ def test_a_transaction_touches_each_row_once(table: Table) -> None:
 
 
 def lost() -> Exception:
-    """The connection breaks while the reply is on its way."""
     broken: Exception = ReadTimeoutError(endpoint_url="http://dynamodb")
     return broken
 
@@ -280,7 +266,6 @@ def test_a_put_whose_reply_was_lost_answers_with_itself(dynamo_table: DynamoTabl
 
 
 def test_writes_side_by_side_are_all_made_and_answer_in_their_order(table: Table) -> None:
-    """Each states its condition: of two puts of one row one is refused."""
     rows = [{"id": f"r{i}", "n": i} for i in range(40)]
     outcomes = table.side_by_side(partial(table.write, Put(row, (NEW_ROW,))) for row in rows)
     assert [outcome.applied for outcome in outcomes] == [True] * 40
@@ -289,8 +274,6 @@ def test_writes_side_by_side_are_all_made_and_answer_in_their_order(table: Table
 
 
 def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table: Table) -> None:
-    """As one call's would be."""
-
     def fails() -> Outcome:
         raise Refused("not this one")
 
@@ -304,14 +287,12 @@ def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table:
 
 
 def test_a_transaction_deletes_rows(filled: Table) -> None:
-    """Beside writes of others; of a row that is not there nothing remains to be done."""
     members: list[Member] = [Delete("shard/a", equals(batch=10)), Put({"id": "ended/a"}, (NEW_ROW,)), Delete("shard/b", ())]
     assert filled.transact(members).applied
     assert [row["id"] for row in filled.scan()] == ["ended/a"]
 
 
 def test_a_delete_whose_condition_fails_tells_the_row_and_keeps_everything(filled: Table) -> None:
-    """All or nothing."""
     filled.write(Put({"id": "shard/b"}, ()))
     result = filled.transact([Delete("shard/b", ()), Delete("shard/a", equals(batch=11)), Delete("shard/c", equals(batch=1))])
     assert not result.applied

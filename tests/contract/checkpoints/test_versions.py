@@ -28,19 +28,16 @@ POSITIONS = {
 
 @pytest.fixture
 def store(table: Table) -> CheckpointStore:
-    """A table that an epoch owns."""
     table.write(Put(ROW.to_item(), ()))
     return CheckpointStore(table)
 
 
 def test_a_table_without_versions_is_unknown(store: CheckpointStore) -> None:
-    """An older version wrote it."""
     assert versions.known(store) == ()
     assert versions.kept(store, GOOD) is None
 
 
 def test_a_version_is_read_as_it_was_named(store: CheckpointStore) -> None:
-    """Behind the former ones; named again it is the same."""
     for _ in range(2):
         versions.name(store, EPOCH, (GOOD,), BAD)
         assert versions.known(store) == (GOOD, BAD)
@@ -50,7 +47,6 @@ def test_a_version_is_read_as_it_was_named(store: CheckpointStore) -> None:
 
 
 def test_as_many_versions_stay_as_the_row_lists(store: CheckpointStore) -> None:
-    """The oldest ones go."""
     former = [replace(GOOD, first=number) for number in range(1, LISTED + 1)]
     versions.name(store, EPOCH, former, BAD)
     assert versions.known(store) == (*former[1:], BAD)
@@ -66,7 +62,6 @@ def test_only_the_owner_of_the_lease_names_a_version(store: CheckpointStore, tak
 
 
 def test_positions_are_read_as_they_were_kept(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In as many rows as they need; kept again they are the same."""
     monkeypatch.setattr(versions, "CHUNK", 2)
     for _ in range(2):
         kept = versions.keep(store, BAD, POSITIONS)
@@ -86,7 +81,6 @@ def test_positions_of_a_later_epoch_stay(store: CheckpointStore) -> None:
 
 
 def test_positions_of_two_epochs_are_not_mixed(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An epoch died when it had kept a part of them, in the slot of an earlier version."""
     monkeypatch.setattr(versions, "CHUNK", 2)
     kept = versions.keep(store, replace(BAD, generation=3), POSITIONS)
     versions.keep(store, replace(BAD, generation=4), {"shard-0": KeptPosition(TRIM_HORIZON)})
@@ -94,7 +88,6 @@ def test_positions_of_two_epochs_are_not_mixed(store: CheckpointStore, monkeypat
 
 
 def test_slots_take_turns() -> None:
-    """A version that goes on begins none."""
     found: list[Version] = []
     for number in range(1, SLOTS + 2):
         version = versions.next_version(found, SpecName(str(number)), number, number, 0)
@@ -114,7 +107,6 @@ def test_slots_take_turns() -> None:
     ],
 )
 def test_a_version_that_was_changed_by_hand_is_refused(change: Callable[[dict[str, Any]], object], error: type[Exception]) -> None:
-    """By the name of its attribute."""
     stored = BAD.to_map()
     change(stored)
     with pytest.raises(error):

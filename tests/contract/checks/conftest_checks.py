@@ -41,17 +41,14 @@ class Checked:
 
     @property
     def path(self) -> Path:
-        """The file."""
         path = self.folder / "consumer.json"
         path.write_text(json.dumps(self.written))
         return path
 
     def facts(self, seconds: float = LONG) -> StartFacts:
-        """For a run of the checks."""
         return StartFacts(self.path, seconds, os.environ | self.environment)
 
     def results(self, seconds: float = LONG) -> dict[str, CheckFinding]:
-        """Findings by check."""
         return {result.name: result.finding for result in run.results(self.facts(seconds))}
 
     def stopped(self, seconds: float = LONG) -> tuple[str, CheckOutcome, str]:
@@ -62,11 +59,9 @@ class Checked:
         return name, results[name].outcome, results[name].said
 
     def program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """`python -m sluice_consumer` in a process of its own."""
         return self._run(sys.executable, "-m", "sluice_consumer", "--config", str(self.path), *arguments)
 
     def typed(self, line: str) -> subprocess.CompletedProcess[str]:
-        """A command line in the folder of `consumer.json`, where `sluice` is installed."""
         assert self.path.name in line
         return self._run("sh", "-euc", line)
 
@@ -78,13 +73,11 @@ class Checked:
 
     @property
     def last_words(self) -> dict[str, str]:
-        """The termination message."""
         found: dict[str, str] = json.loads((self.folder / "last").read_text())
         return found
 
 
 def made(folder: Path, kinesis: str, dynamodb: str) -> Checked:
-    """A stream of its own, and a configuration that names it. There is no table yet."""
     client = boto3.client("kinesis", endpoint_url=kinesis, region_name=REGION)
     name = f"checks-{uuid4()}"
     client.create_stream(StreamName=name, ShardCount=SHARDS)
@@ -114,11 +107,9 @@ def on_moto(moto_endpoint: str, tmp_path: Path) -> Checked:
 
 @pytest.fixture
 def tables(consumer: Checked) -> Callable[[], set[str]]:
-    """The names of all tables."""
     client = boto3.client("dynamodb", endpoint_url=consumer.written["stream"]["dynamodbEndpoint"], region_name=REGION)
     return lambda: {name for page in client.get_paginator("list_tables").paginate() for name in page["TableNames"]}
 
 
 def row_of(store: Any) -> dict[str, Any]:
-    """The consumer's row, field by field."""
     return dataclasses.asdict(store.consumer())

@@ -25,7 +25,6 @@ SAID = "does not speak CBOR: falling back to JSON; to skip this attempt, set SLU
 
 
 def test_a_service_that_does_not_speak_cbor_is_one_clear_line(on_moto: Checked) -> None:
-    """It is a warning: the consumer works."""
     finding = on_moto.results()["stream"]
     assert finding.outcome is CheckOutcome.WARNING
     assert finding.said == f"the service of stream {on_moto.written['stream']['name']} {SAID}"
@@ -43,7 +42,6 @@ def test_a_start_tells_its_driver_not_to_try(on_moto: Checked, caplog: pytest.Lo
 
 
 def test_the_switch_asks_in_json_from_the_first_call_on(on_moto: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then there is nothing to warn of, and the client of tasks tries no CBOR."""
     monkeypatch.setenv(ENCODING, "json")
     assert on_moto.results()["stream"].outcome is CheckOutcome.OK
     stream = on_moto.written["stream"]
@@ -55,7 +53,6 @@ def test_the_switch_asks_in_json_from_the_first_call_on(on_moto: Checked, monkey
 
 
 def test_a_switch_that_means_nothing_is_refused(on_moto: Checked) -> None:
-    """Before anything else."""
     on_moto.environment[ENCODING] = "xml"
     assert on_moto.stopped() == ("config", CheckOutcome.FAILED, f"{ENCODING}: 'xml' is neither cbor nor json")
 
@@ -89,8 +86,6 @@ def _looks(endpoint: str, after: str) -> None:
 
 @pytest.fixture
 def account(strict: Checked, strict_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Account:
-    """Makes a user who may do some things, works as that user, and lets moto look from then on."""
-
     def make(*actions: str) -> None:
         iam = boto3.client("iam", endpoint_url=strict_endpoint, region_name=REGION)
         name = f"user-{strict.written['stream']['name']}"
@@ -127,7 +122,6 @@ def test_a_right_to_read_that_is_missing_is_found_before_a_start(strict: Checked
 
 
 def test_a_right_on_the_table_that_is_missing_is_found_before_a_start(strict: Checked, account: Account) -> None:
-    """DescribeTable comes first."""
     strict.environment[ENCODING] = "json"
     account(*READ, "kinesis:GetRecords")
     name, outcome, said = strict.stopped()
@@ -136,7 +130,6 @@ def test_a_right_on_the_table_that_is_missing_is_found_before_a_start(strict: Ch
 
 
 def test_rights_that_suffice(strict: Checked, account: Account) -> None:
-    """The list of the documentation, as far as a check can see."""
     strict.environment[ENCODING] = "json"
     account(*READ, "kinesis:GetRecords", "dynamodb:DescribeTable", "dynamodb:GetItem")
     results = strict.results()

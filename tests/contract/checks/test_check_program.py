@@ -20,7 +20,6 @@ SURE = ("--check", "--check-seconds", "60")  # this machine may be busy
 
 
 def test_a_check_that_finds_nothing_ends_with_0(consumer: Checked, tables: Callable[[], set[str]]) -> None:
-    """With the user's own module, in the order of the table."""
     consumer.written["pipeline"]["entrypoint"] = "user_pipeline:process"
     before = tables()
     done = consumer.program(*SURE)
@@ -64,7 +63,6 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
 
 
 def changed(consumer: Checked, changes: dict[str, object]) -> None:
-    """Sets keys of the configuration; a dot leads into one."""
     (consumer.folder / "user_broken.py").write_text("def process(batch, info): ...\nraise ValueError('no licence')\n")
     for key, value in changes.items():
         *outer, last = key.split(".")
@@ -76,7 +74,6 @@ def changed(consumer: Checked, changes: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("changes", "said"), WRONG.values(), ids=WRONG.keys())
 def test_a_check_that_fails_ends_with_65_and_says_one_thing(consumer: Checked, changes: dict[str, object], said: str) -> None:
-    """For scripts as one document; a Job of Kubernetes has it in its last message."""
     changed(consumer, changes)
     done = consumer.program(*SURE, "--json")
     assert done.returncode == 65, done.stdout + done.stderr
@@ -92,13 +89,11 @@ def test_a_check_that_fails_ends_with_65_and_says_one_thing(consumer: Checked, c
 
 
 def said_by_us(stderr: str) -> list[str]:
-    """Lines but for those of a JVM that boots."""
     return [line for line in stderr.splitlines() if not line.startswith(("Picked up JAVA_TOOL_OPTIONS", "WARNING: Using incubator modules"))]
 
 
 @pytest.mark.parametrize("name", ["an endpoint without a scheme", "entrypoint", "stream", "sink", "a class"])
 def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables: Callable[[], set[str]], name: str) -> None:
-    """No table, no lease, no session: the refusal is all that is said, beside Java's own lines (a JVM boots while the checks are made)."""
     changes, said = WRONG[name]
     changed(consumer, changes)
     before = tables()
@@ -112,7 +107,6 @@ def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables
 
 @pytest.mark.slow
 def test_a_start_says_at_once_that_nobody_answers_and_that_it_goes_on(consumer: Checked) -> None:
-    """Then it tries for a minute, and says so every ten seconds."""
     consumer.written["stream"]["kinesisEndpoint"] = "http://127.0.0.1:1"
     done = consumer.program("--until-tip", "--master", "local[1]")
     lines = [line.partition(" ")[2] for line in said_by_us(done.stderr)]
@@ -137,7 +131,6 @@ def late(batch, info):
 @pytest.mark.spark
 @pytest.mark.parametrize("function", ["early", "late"])
 def test_a_refusal_after_the_lease_was_taken_releases_it(consumer: Checked, function: str) -> None:
-    """The row says so, and the corrected consumer waits for nothing."""
     (consumer.folder / "user_refusing.py").write_text(REFUSING)
     consumer.written["pipeline"]["entrypoint"] = f"user_refusing:{function}"
     done = consumer.program("--until-tip", "--master", "local[1]")
@@ -150,7 +143,6 @@ def test_a_refusal_after_the_lease_was_taken_releases_it(consumer: Checked, func
 
 
 def test_json_needs_a_check(consumer: Checked) -> None:
-    """Wrong usage."""
     done = consumer.program("--json")
     assert done.returncode == 2
     assert "'--json' needs '--check'" in done.stderr

@@ -24,13 +24,11 @@ OK, FAILED, NO_ANSWER = CheckOutcome.OK, CheckOutcome.FAILED, CheckOutcome.NO_AN
 
 
 def opened(consumer: Checked) -> tuple[Config, CheckpointStore]:
-    """Makes the table, as a start does."""
     config = configuration(consumer.path)
     return config, supervisor.open_table(config)
 
 
 def test_a_consumer_without_a_table_may_start_and_nothing_is_made(consumer: Checked, tables: Callable[[], set[str]]) -> None:
-    """The driver makes the table."""
     before = tables()
     results = consumer.results()
     assert {name: finding.outcome for name, finding in results.items()} == dict.fromkeys(results, OK), results
@@ -40,7 +38,6 @@ def test_a_consumer_without_a_table_may_start_and_nothing_is_made(consumer: Chec
 
 
 def test_a_table_that_is_in_use_is_read_and_not_written(consumer: Checked) -> None:
-    """It says who holds the lease; the row is as it was, and a free lease is told as one."""
     config, store = opened(consumer)
     taken = take_over(store, supervisor.claim(config), Watcher())
     before = row_of(store)
@@ -52,7 +49,6 @@ def test_a_table_that_is_in_use_is_read_and_not_written(consumer: Checked) -> No
 
 
 def test_a_stream_that_does_not_exist(consumer: Checked) -> None:
-    """The region is named, for it is as often wrong as the name."""
     consumer.written["stream"]["name"] = "nothing-such"
     name, outcome, said = consumer.stopped()
     assert (name, outcome) == ("stream", FAILED)
@@ -63,7 +59,6 @@ def test_a_stream_that_does_not_exist(consumer: Checked) -> None:
 
 
 def test_the_table_of_another_stream(consumer: Checked) -> None:
-    """The same words as at a start."""
     opened(consumer)
     client = boto3.client("kinesis", endpoint_url=consumer.written["stream"]["kinesisEndpoint"], region_name=REGION)
     consumer.written["stream"]["name"] = name = f"checks-{uuid4()}"
@@ -73,7 +68,6 @@ def test_the_table_of_another_stream(consumer: Checked) -> None:
 
 
 def test_the_table_of_another_program(consumer: Checked) -> None:
-    """It has another key."""
     client = boto3.client("dynamodb", endpoint_url=consumer.written["stream"]["dynamodbEndpoint"], region_name=REGION)
     key = {"AttributeName": "leaseKey"}
     client.create_table(
@@ -95,7 +89,6 @@ def test_a_table_that_a_driver_has_worked_on_and_that_is_gone(consumer: Checked)
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_migration_that_was_not_made(consumer: Checked, there: bool) -> None:  # noqa: FBT001
-    """The command is in the message."""
     if there:
         opened(consumer)
     consumer.written["migrateFrom"] = {"table": "orders-kcl"}
@@ -107,7 +100,6 @@ def test_a_migration_that_was_not_made(consumer: Checked, there: bool) -> None: 
 
 
 def test_the_target_of_a_migration_that_is_not_complete(consumer: Checked) -> None:
-    """No consumer row is there yet."""
     config = configuration(consumer.path)
     wiring.targets(config).ensure(config.checkpoints.table)
     assert wiring.store(config).put_new(MigrationRow("old", "kcl", 1).to_item())
@@ -115,7 +107,6 @@ def test_the_target_of_a_migration_that_is_not_complete(consumer: Checked) -> No
 
 
 def test_a_copy_of_a_table(consumer: Checked) -> None:
-    """Restored under another name: the row says in which table it was written."""
     _, original = opened(consumer)
     row = original.consumer()
     assert row is not None
@@ -140,7 +131,6 @@ def test_a_table_of_another_owner(consumer: Checked) -> None:
 
 
 def test_an_exported_table(consumer: Checked) -> None:
-    """No driver starts on it again."""
     config, store = opened(consumer)
     row = store.consumer()
     assert row is not None
@@ -155,21 +145,18 @@ def test_an_exported_table(consumer: Checked) -> None:
 
 
 def closed_port() -> str:
-    """An address of loopback at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 def mute() -> Iterator[str]:
-    """A host that takes connections, and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(("check", "setting"), [("stream", "kinesisEndpoint"), ("table", "dynamodbEndpoint")])
 def test_a_host_at_which_nobody_listens(consumer: Checked, check: str, setting: str) -> None:
-    """The address, the reason and the setting, in a line."""
     consumer.written["stream"][setting] = nobody = closed_port()
     said = f"no answer from {nobody}/: [Errno 111] Connection refused; check stream.{setting}"
     assert consumer.stopped() == (check, NO_ANSWER, said)
@@ -184,7 +171,6 @@ def test_a_host_that_never_answers_is_named_with_its_setting(consumer: Checked, 
 
 
 def test_a_host_that_is_something_else(consumer: Checked) -> None:
-    """The two endpoints were mixed up."""
     consumer.written["stream"]["kinesisEndpoint"] = consumer.written["stream"]["dynamodbEndpoint"]
     name, outcome, said = consumer.stopped()
     assert (name, outcome) == ("stream", FAILED)
@@ -206,7 +192,6 @@ def test_an_endpoint_of_aws_s_own_variables_without_a_scheme(consumer: Checked) 
 
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
-    """No source of credentials is left but those of a test."""
     folder = tmp_path_factory.mktemp("aws")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -229,7 +214,6 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
 def test_credentials_that_cannot_be_right(
     consumer: Checked, nobody: None, variables: dict[str, str], outcome: CheckOutcome, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the stream is asked."""
     assert nobody is None
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

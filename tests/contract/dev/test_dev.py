@@ -45,8 +45,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(importlib.util.find_spec("mo
 
 
 class Dev:
-    """A run in a folder, and what it prints."""
-
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.mark, self.said = f"DEV_OF_A_TEST={uuid4()}", list[str]()
         name, value = self.mark.split("=")
@@ -59,13 +57,11 @@ class Dev:
         self._guard.start()
 
     def type(self, line: str) -> None:
-        """As a person does."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
         self.process.stdin.flush()
 
     def until(self, wanted: str) -> str:
-        """Reads what it prints until a line has this."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said.append(line.decode())
@@ -79,13 +75,11 @@ class Dev:
         self.until("^running my_pipeline:process")
 
     def end(self) -> int:
-        """Ctrl-C, and its exit code."""
         self.process.send_signal(signal.SIGINT)
         self.until("Stopped. The emulators and Spark were shut down")
         return self.process.wait()
 
     def left(self) -> list[str]:
-        """Processes that it started and that are there."""
         found = []
         for place in Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -95,7 +89,6 @@ class Dev:
         return found
 
     def close(self) -> None:
-        """Whatever happened."""
         self._guard.cancel()
         self.process.kill()
         self.process.wait()
@@ -103,7 +96,6 @@ class Dev:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A person's, with two modules."""
     (tmp_path / "my_pipeline.py").write_text(PIPELINE)
     (tmp_path / "helper.py").write_text("WORD = 'first'\n")
     return tmp_path
@@ -111,7 +103,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dev(folder: Path) -> Iterator[Dev]:
-    """Lines are typed."""
     started = Dev(folder, "my_pipeline:process", "--arg", "who=anna", "--interval", "0.2")
     yield started
     started.close()
@@ -119,7 +110,6 @@ def dev(folder: Path) -> Iterator[Dev]:
 
 @pytest.mark.slow
 def test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all(dev: Dev, folder: Path) -> None:
-    """Also in tasks, whose workers live on; a mistake is shown and waits for the next save; two modules are one pipeline."""
     dev.type("one")
     dev.until("^first anna one$")
     (folder / "helper.py").write_text("WORD = 'second'\n")
@@ -163,7 +153,6 @@ def test_an_interrupt_while_spark_starts_ends_all_without_a_stack(dev: Dev, time
 
 
 def test_a_function_that_is_not_there_is_refused_before_anything_starts(folder: Path) -> None:
-    """In a line."""
     command = [sys.executable, "-m", "sluice_consumer", "dev", "my_pipeline:proces"]
     environment = os.environ | {"PYTHONPATH": str(CONSUMER)}
     ran = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)

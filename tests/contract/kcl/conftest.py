@@ -14,5 +14,4 @@ sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib
 
 @pytest.fixture(scope="session")
 def jars() -> Path:
-    """KCL and what it needs, from Maven Central."""
     return kcl_jars.fetched()

@@ -27,7 +27,6 @@ NEW = {**OLD, "fields": [*OLD["fields"], {"name": "name", "type": "string", "def
 
 
 def written(jars: Path, version: str, schema: dict[str, Any], orders: list[dict[str, Any]], *compression: str) -> list[bytes]:
-    """As a producer with the registry sends them."""
     command = ["java", "-cp", f"{jars}/*", str(HERE / "GlueRecords.java"), version, json.dumps(schema), *compression]
     done = subprocess.run(command, input="\n".join(map(json.dumps, orders)), capture_output=True, text=True, check=True)
     return [base64.b64decode(line) for line in done.stdout.split()]
@@ -36,7 +35,6 @@ def written(jars: Path, version: str, schema: dict[str, Any], orders: list[dict[
 def test_records_of_a_schema_registry_are_read_as_the_newest_schema(
     dynamodb_endpoint: str, kinesis_local_endpoint: str, jars: Path, tmp_path: Path
 ) -> None:
-    """Of two versions, one of them compressed. One of a third version is a dead letter."""
     client: Any = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint, region_name=REGION)
     name = f"avro-{uuid.uuid4()}"
     client.create_stream(StreamName=name, ShardCount=1)

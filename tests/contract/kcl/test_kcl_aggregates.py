@@ -40,7 +40,6 @@ Library = Callable[[bytes], Apart]
 
 @contextmanager
 def library(jars: Path, *hash_keys: str) -> Iterator[Library]:
-    """The real KCL, for a shard of these hash keys."""
     command = ["java", "-cp", f"{jars}/*", str(HERE / "Deaggregate.java"), *hash_keys]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1) as program:
         assert program.stdin is not None
@@ -57,7 +56,6 @@ def library(jars: Path, *hash_keys: str) -> Iterator[Library]:
 
 
 def parsed(line: str) -> Apart:
-    """A line of `Deaggregate.java`."""
     count, *users = line.split(" ")
     if not count.isdigit():
         return Apart(line)
@@ -67,14 +65,12 @@ def parsed(line: str) -> Apart:
 
 @pytest.fixture(scope="module")
 def kcl(jars: Path) -> Iterator[Library]:
-    """For a shard of all hash keys."""
     with library(jars) as asked:
         assert asked(seal(field(1, b"a") + field(3, RECORD))).users == ((0, "a", b"x"),)
         yield asked
 
 
 def ours(data: bytes) -> Apart:
-    """The same, of Sluice."""
     users = user_records(OUTER, data)
     if len(users) == 1 and isinstance(users[0], WholeRecord):
         assert users[0][1:] == (OUTER, data)
@@ -105,12 +101,10 @@ def varint(number: int, length: int = 1) -> bytes:
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A field of bytes."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def seal(body: bytes) -> bytes:
-    """An aggregate of this message."""
     return MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
 
 
@@ -126,13 +120,11 @@ SIZES = st.integers(0, 19).flatmap(lambda one: LARGE if one == 0 else st.integer
 
 
 def sized(tag: bytes, content: bytes, wrong: int, length: int) -> bytes:
-    """A field with its length, which may be wrong, or longer than it has to be."""
     return tag + varint(wrong or len(content), length) + content
 
 
 @st.composite
 def unknown(draw: st.DrawFn, depth: int = 2) -> bytes:
-    """A field of any number and type; groups hold others, and may not end."""
     number = draw(st.integers(1, 20) | st.sampled_from([2**29 - 1, 2**29, 2**32 + 1]))
     kind = draw(KINDS)
     tag = varint(number << 3 | kind, draw(LENGTHS))
@@ -162,7 +154,6 @@ PARTS = st.one_of(
 
 @st.composite
 def records(draw: st.DrawFn) -> bytes:
-    """A user record, mostly with what it needs, and with other things between it."""
     needed = [b"\x08" + varint(draw(st.integers(0, 1))), field(3, draw(BYTES))]
     content = [part for part in needed if draw(st.integers(0, 29))] + draw(st.lists(PARTS, max_size=2))
     return b"".join(draw(st.permutations(content)))
@@ -186,7 +177,6 @@ PLAIN = st.lists(BYTES, min_size=1, max_size=4).map(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A message of which some bytes were changed, taken out or put in."""
     body = bytearray(draw(BODIES | PLAIN))
     for _ in range(draw(st.integers(1, 3))):
         at, how = draw(st.integers(0, len(body))), draw(st.sampled_from("cdit"))
@@ -208,21 +198,18 @@ MANY = settings(max_examples=700, deadline=None, suppress_health_check=list(Heal
 @MANY
 @given(body=BODIES)
 def test_messages_of_every_form_are_read_as_kcl_reads_them(kcl: Library, body: bytes) -> None:
-    """Unknown fields, groups, wrong types and lengths, missing and repeated fields, tags, numbers that are longer than they have to be."""
     compare(seal(body), kcl)
 
 
 @MANY
 @given(body=mutated())
 def test_damaged_messages_are_read_as_kcl_reads_them(kcl: Library, body: bytes) -> None:
-    """Their digest is right."""
     compare(seal(body), kcl)
 
 
 @settings(MANY, max_examples=300)
 @given(body=BODIES, at=st.integers(0, 200), by=st.integers(0, 255), cut=st.integers(0, 40))
 def test_damaged_envelopes_are_read_as_kcl_reads_them(kcl: Library, body: bytes, at: int, by: int, cut: int) -> None:
-    """Magic and digest."""
     data = bytearray(seal(body))
     data[at % len(data)] ^= by
     compare(bytes(data[: len(data) - cut] if by % 2 else data), kcl)
@@ -240,7 +227,6 @@ def test_every_text_of_three_bytes_at_the_edges_is_read_as_java_reads_it(kcl: Li
 @settings(MANY, max_examples=60)
 @given(keys=st.lists(st.lists(st.sampled_from(EDGES), min_size=4, max_size=12).map(bytes), min_size=50, max_size=50))
 def test_longer_text_is_read_as_java_reads_it(kcl: Library, keys: list[bytes]) -> None:
-    """Fifty keys at a time."""
     users = b"".join(field(3, b"\x08" + varint(index) + field(3, b"x")) for index in range(len(keys)))
     compare(seal(b"".join(field(1, key) for key in keys) + users), kcl)
 

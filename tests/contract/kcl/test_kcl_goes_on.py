@@ -27,8 +27,6 @@ pytestmark = pytest.mark.usefixtures("credentials")
 
 
 class Orders:
-    """A stream of two shards, of which the first was split."""
-
     def __init__(self, endpoint: str) -> None:
         self.client: Any = boto3.client("kinesis", endpoint_url=endpoint, region_name=REGION)
         self.name = f"orders-{uuid.uuid4()}"
@@ -37,15 +35,12 @@ class Orders:
         self.zero, self.one = (shard["ShardId"] for shard in self.shards())
 
     def ready(self) -> None:
-        """Waits until it can be used."""
         self.client.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
 
     def shards(self) -> list[Mapping[str, Any]]:
-        """As ListShards tells them."""
         return list(self.client.list_shards(StreamName=self.name)["Shards"])
 
     def split(self) -> tuple[str, str]:
-        """Splits the first shard in the middle."""
         low, high = (int(self.shards()[0]["HashKeyRange"][key]) for key in ("StartingHashKey", "EndingHashKey"))
         self.client.split_shard(StreamName=self.name, ShardToSplit=self.zero, NewStartingHashKey=str((low + high) // 2 + 1))
         self.ready()
@@ -53,7 +48,6 @@ class Orders:
         return first, second
 
     def put(self, shard: str, data: bytes) -> str:
-        """A Kinesis record; its sequence number."""
         reply = self.client.put_record(StreamName=self.name, Data=data, PartitionKey=self.key(shard))
         assert reply["ShardId"] == shard
         return str(reply["SequenceNumber"])
@@ -66,8 +60,6 @@ class Orders:
 
 
 def aggregate(key: str, *payloads: bytes) -> bytes:
-    """User records of one key in one Kinesis record, as the KPL packs them."""
-
     def field(number: int, value: bytes) -> bytes:
         return bytes([number << 3 | 2, len(value)]) + value
 
@@ -103,7 +95,6 @@ def dealt_with(orders: Orders, config: Config) -> set[str]:
 
 @pytest.mark.slow
 def test_kcl_goes_on_where_an_export_says(dynamodb_endpoint: str, kinesis_local_endpoint: str, jars: Path, tmp_path: Path) -> None:
-    """After a finished shard, inside an aggregate, behind a whole record, and at the beginning of a shard that nobody has started."""
     orders = Orders(kinesis_local_endpoint)
     table, application = (f"{what}-{uuid.uuid4()}" for what in ("sluice", "kcl"))
     config = Config(StreamConfig(orders.name, REGION, kinesis_local_endpoint, dynamodb_endpoint), CheckpointsConfig(table), PipelineConfig("m:f"))

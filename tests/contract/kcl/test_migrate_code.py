@@ -27,8 +27,6 @@ WRONG = "no JSON"
 
 
 class Stream:
-    """A stream of orders over emulators, and what reads it."""
-
     def __init__(self, kinesis: str, dynamodb: str, jars: Path, folder: Path) -> None:
         self.endpoints, self.jars, self.folder = {"KINESIS": kinesis, "DYNAMODB": dynamodb}, jars, folder
         self.client: Any = boto3.client("kinesis", endpoint_url=kinesis, region_name=REGION)
@@ -37,43 +35,36 @@ class Stream:
         self.client.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
 
     def put(self, *payloads: str) -> set[str]:
-        """Orders by their customer, in order, and anything else."""
         for payload in payloads:
             key = json.loads(payload)["customer"] if payload != WRONG else "c0"
             self.client.put_record(StreamName=self.name, Data=payload.encode(), PartitionKey=key)
         return set(payloads)
 
     def before(self, processor: str, payloads: set[str], classes: Path, more: Mapping[str, str]) -> None:
-        """A record processor reads them all under KCL."""
         log = self.folder / "kcl.log"
         environment = {**self.endpoints, "PROCESSOR": processor, "FOLDER": str(self.folder), **more}
         with kcl(self.jars, self.name, f"kcl-{uuid.uuid4()}", environment, log, str(classes)) as until:
             until(payloads)
 
     def after(self, config: dict[str, Any]) -> None:
-        """A pipeline in the folder reads the stream to its tip."""
         to_the_tip(self.folder, self.name, self.endpoints, **config)
 
 
 @pytest.fixture
 def stream(dynamodb_endpoint: str, kinesis_local_endpoint: str, jars: Path, tmp_path: Path) -> Stream:
-    """Two shards, nothing in them."""
     return Stream(kinesis_local_endpoint, dynamodb_endpoint, jars, tmp_path)
 
 
 def compiled(jars: Path, folder: Path, source: Path) -> Path:
-    """The folder of its classes."""
     subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(folder / "classes"), str(source)], check=True)
     return folder / "classes"
 
 
 def lines(folder: Path) -> list[str]:
-    """Of all CSV files in it, at any depth."""
     return sorted(line for path in folder.rglob("*.csv") for line in path.read_text().splitlines())
 
 
 def test_the_processor_in_java_and_its_pipeline_store_the_same_orders(stream: Stream, jars: Path, tmp_path: Path) -> None:
-    """What is no JSON is a dead letter, instead of a line in a log."""
     source = tmp_path / "OrdersProcessor.java"
     source.write_text(page_blocks.beginning(PAGE, "// OrdersProcessor.java"))
     (tmp_path / "orders_of_java.py").write_text(page_blocks.beginning(PAGE, "# orders_of_java.py"))
@@ -91,7 +82,6 @@ def test_the_processor_in_java_and_its_pipeline_store_the_same_orders(stream: St
 
 
 def test_the_processor_of_multilang_and_its_pipeline_store_the_same_customers(stream: Stream, jars: Path, tmp_path: Path) -> None:
-    """The last order of each, in the order of its shard."""
     program, classes = tmp_path / "customers_kcl.py", compiled(jars, tmp_path, HERE / "MultiLang.java")
     program.write_text(page_blocks.beginning(PAGE, "# customers_kcl.py"))
     (tmp_path / "customers.py").write_text(page_blocks.beginning(PAGE, "# customers.py"))

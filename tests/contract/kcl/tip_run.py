@@ -28,5 +28,4 @@ def to_the_tip(folder: Path, stream: str, endpoints: Mapping[str, str], /, **con
 
 
 def dead_letters(folder: Path) -> list[dict[str, Any]]:
-    """Those of a run."""
     return [json.loads(path.read_text()) for path in sorted((folder / "letters").rglob("shardId-*/*.json"))]

@@ -25,29 +25,19 @@ SERVICES = ["memory", "memory like kinesis-local", "memory like kinesalite", "ki
 
 
 class Service(Protocol):
-    """A stream that a test may write to and reshape, and what reads it."""
+    @property
+    def catalog(self) -> PositionCatalog: ...
 
     @property
-    def catalog(self) -> PositionCatalog:
-        """What lists its shards."""
-        ...
-
-    @property
-    def client(self) -> KinesisClient:
-        """What reads it."""
-        ...
+    def client(self) -> KinesisClient: ...
 
     def put(self, shard_id: str, data: bytes) -> str:
         """Puts a record into an open shard; returns its sequence number."""
         ...
 
-    def split(self, shard_id: str) -> None:
-        """Splits a shard in the middle."""
-        ...
+    def split(self, shard_id: str) -> None: ...
 
-    def merge(self, shard_id: str, adjacent: str) -> None:
-        """Merges two shards."""
-        ...
+    def merge(self, shard_id: str, adjacent: str) -> None: ...
 
     def now(self) -> int:
         """The service's clock, epoch milliseconds."""
@@ -56,36 +46,27 @@ class Service(Protocol):
 
 @dataclass
 class InMemory:
-    """The service in memory."""
-
     stream: MemoryStream
     client: KinesisClient
 
     @property
     def catalog(self) -> PositionCatalog:
-        """The stream itself."""
         return self.stream
 
     def put(self, shard_id: str, data: bytes) -> str:
-        """See `Service`."""
         return self.stream.put_in(shard_id, data)
 
     def split(self, shard_id: str) -> None:
-        """See `Service`."""
         self.stream.split(shard_id)
 
     def merge(self, shard_id: str, adjacent: str) -> None:
-        """See `Service`."""
         self.stream.merge(shard_id, adjacent)
 
     def now(self) -> int:
-        """See `Service`."""
         return self.stream.now()
 
 
 class Emulated:
-    """The service over HTTP."""
-
     def __init__(self, api: Any, endpoint: str, shards: int) -> None:
         self._api, self._name = api, f"contract-{uuid4()}"
         api.create_stream(StreamName=self._name, ShardCount=shards)
@@ -94,7 +75,6 @@ class Emulated:
         self.client = HttpKinesis(StreamAddress(self._name, REGION, endpoint), _calls(REGION, endpoint), Pacer(sleep=lambda _seconds: None))
 
     def put(self, shard_id: str, data: bytes) -> str:
-        """See `Service`."""
         where = self.catalog.list_shards().get(shard_id)
         assert where is not None
         reply = self._api.put_record(StreamName=self._name, Data=data, PartitionKey="key", ExplicitHashKey=str(where.starting_hash))
@@ -102,7 +82,6 @@ class Emulated:
         return str(reply["SequenceNumber"])
 
     def split(self, shard_id: str) -> None:
-        """See `Service`."""
         shard = self.catalog.list_shards().get(shard_id)
         assert shard is not None
         middle = (shard.starting_hash + shard.ending_hash + 1) // 2
@@ -110,12 +89,10 @@ class Emulated:
         self._settle()
 
     def merge(self, shard_id: str, adjacent: str) -> None:
-        """See `Service`."""
         self._api.merge_shards(StreamName=self._name, ShardToMerge=shard_id, AdjacentShardToMerge=adjacent)
         self._settle()
 
     def now(self) -> int:
-        """See `Service`; it runs on this machine."""
         return round(time.time() * 1000)
 
     def _settle(self) -> None:
@@ -127,20 +104,17 @@ class Emulated:
 
 
 def in_memory(behaviour: FakeBehaviour, shards: int) -> InMemory:
-    """A stream in memory."""
     stream = MemoryStream("orders", shards, now=lambda: 1_700_000_000_123)
     return InMemory(stream, MemoryKinesis(stream, behaviour))
 
 
 @pytest.fixture(scope="session")
 def kinesis_local(kinesis_local_endpoint: str) -> Callable[[int], Emulated]:
-    """Makes a stream of so many shards in kinesis-local."""
     return lambda shards: Emulated(boto3.client("kinesis", region_name=REGION, endpoint_url=kinesis_local_endpoint), kinesis_local_endpoint, shards)
 
 
 @pytest.fixture(params=SERVICES)
 def service(request: pytest.FixtureRequest) -> Callable[[int], Service]:
-    """Makes a stream of so many shards."""
     behaviour = {
         "memory": FakeBehaviour(),
         "memory like kinesis-local": FakeBehaviour(end_with_records=True),

@@ -29,34 +29,28 @@ FOREIGN = "49540000000000000000000000000000000000000000000000000002"
 
 @pytest.fixture
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which service it is."""
     return str(request.node.callspec.params["service"])
 
 
 def reader(service: Any) -> ShardReader:
-    """The real reader."""
     return ShardReader(service.client, service.catalog, service.catalog.describe())
 
 
 def fetch(service: Any, position: Position = TRIM_HORIZON, limits: Limits = PLENTY) -> Fetched:
-    """A range."""
     return reader(service).fetch(FetchRequest(SHARD, position), limits)
 
 
 def impatient(client: KinesisClient) -> KinesisClient:
-    """The same client, which does not try again."""
     return HttpKinesis(client._address, client._wire, client._pacer, Patience(limit=0)) if isinstance(client, HttpKinesis) else client
 
 
 def aggregate(*payloads: bytes) -> bytes:
-    """A KPL aggregate of short records that share the partition key `k`."""
     records = b"".join(b"\x1a" + bytes([len(p) + 4]) + b"\x08\x00\x1a" + bytes([len(p)]) + p for p in payloads)
     body = b"\x0a\x01k" + records
     return b"\xf3\x89\x9a\xc2" + body + hashlib.md5(body, usedforsecurity=False).digest()
 
 
 def recreate(service: Any) -> None:
-    """Deletes the stream and makes it again, at another time by its own clock."""
     if isinstance(service.catalog, MemoryStream):
         service.catalog.recreate()
         return
@@ -72,7 +66,6 @@ def recreate(service: Any) -> None:
 
 
 def test_a_position_inside_an_aggregate_goes_on_there(service: Make) -> None:
-    """Migrated positions may be such; the range is replayed exactly, too."""
     made = service(1)
     number = made.put(SHARD, aggregate(b"a", b"b", b"c"))
     made.put(SHARD, b"plain")
@@ -84,7 +77,6 @@ def test_a_position_inside_an_aggregate_goes_on_there(service: Make) -> None:
 
 @pytest.mark.parametrize("limits", [PLENTY, Limits(1, 1000)], ids=["all", "one"])
 def test_a_former_consumers_place_is_whole_while_its_record_is_there(service: Make, limits: Limits) -> None:
-    """The range is asked for from that record on, and does not hold it; also where nothing follows it."""
     made = service(1)
     numbers = [made.put(SHARD, data) for data in (b"read", b"come to", b"next")]
     found = fetch(made, Position.after(numbers[1]), limits)
@@ -102,7 +94,6 @@ def test_a_former_consumers_place_is_whole_while_its_record_is_there(service: Ma
 
 
 def test_a_time_takes_what_arrived_then_and_since(service: Make) -> None:
-    """All of that millisecond, nothing before."""
     made = service(1)
     for _ in range(5):
         made.put(SHARD, b"x")
@@ -113,7 +104,6 @@ def test_a_time_takes_what_arrived_then_and_since(service: Make) -> None:
 
 
 def test_a_time_after_the_last_record_finds_nothing_and_does_not_go_back(service: Make, kind: str) -> None:
-    """Within two minutes of the service's clock it stays as it is."""
     made = service(1)
     made.put(SHARD, b"old")
     if kind == "kinesalite":
@@ -156,7 +146,6 @@ def test_a_catalog_tells_its_own_numbers_from_others(service: Make, kind: str) -
 
 
 def test_a_catalog_says_nothing_of_a_shard_that_is_gone(service: Make) -> None:
-    """It expired after it was listed."""
     made = service(1)
     assert made.catalog.disowned([("shardId-000000000007", made.put(SHARD, b"a"))]) == {}
 

@@ -20,17 +20,14 @@ PLENTY = Limits(10_000, 8 * 1024 * 1024)
 
 
 def fetch(service: Any, position: Position = TRIM_HORIZON, shard_id: str = SHARD, limits: Limits = PLENTY) -> Fetched:
-    """A range."""
     return reader(service).fetch(FetchRequest(shard_id, position), limits)
 
 
 def reader(service: Any) -> ShardReader:
-    """The real reader."""
     return ShardReader(service.client, service.catalog, service.catalog.describe())
 
 
 def all_of(service: Any, limits: Limits = PLENTY) -> tuple[list[bytes], Fetched]:
-    """Range after range, to the end of the shard: all payloads, and the last range."""
     found: list[bytes] = []
     position = TRIM_HORIZON
     for _ in range(100):
@@ -43,7 +40,6 @@ def all_of(service: Any, limits: Limits = PLENTY) -> tuple[list[bytes], Fetched]
 
 
 def test_records_come_as_they_were_put(service: Make) -> None:
-    """Payload, key, number and order."""
     made = service(2)
     numbers = [made.put(SHARD, data) for data in (b"\x00\xff", b"", b"x" * 100_000)]
     made.put("shardId-000000000001", b"elsewhere")
@@ -56,7 +52,6 @@ def test_records_come_as_they_were_put(service: Make) -> None:
 
 
 def test_every_kind_of_position(service: Make) -> None:
-    """Begins where it says."""
     made = service(1)
     before = made.now()
     numbers = [made.put(SHARD, data) for data in (b"a", b"b", b"c")]
@@ -68,7 +63,6 @@ def test_every_kind_of_position(service: Make) -> None:
 
 
 def test_an_empty_shard_has_an_empty_range(service: Make) -> None:
-    """To the tip."""
     made = service(1)
     fetched = fetch(made)
     assert (fetched.records, fetched.end, fetched.behind) == (0, TRIM_HORIZON, 0)
@@ -76,7 +70,6 @@ def test_an_empty_shard_has_an_empty_range(service: Make) -> None:
 
 
 def test_limits_make_a_chain_of_ranges(service: Make) -> None:
-    """Each can be read again exactly."""
     made = service(1)
     for i in range(10):
         made.put(SHARD, b"%d" % i)
@@ -92,7 +85,6 @@ def test_limits_make_a_chain_of_ranges(service: Make) -> None:
 
 
 def test_a_replay_that_is_short_is_told(service: Make) -> None:
-    """A range that the stream does not hold."""
     made = service(1)
     made.put(SHARD, b"a")
     fetched = fetch(made)
@@ -102,7 +94,6 @@ def test_a_replay_that_is_short_is_told(service: Make) -> None:
 
 @pytest.mark.parametrize("records", [0, 1, 5])
 def test_a_split_shard_ends_with_its_children(service: Make, records: int) -> None:
-    """All records first; children from the reply or from ListShards; the last range can be read again."""
     made = service(1)
     payloads = [b"%d" % i for i in range(records)]
     for data in payloads:
@@ -117,7 +108,6 @@ def test_a_split_shard_ends_with_its_children(service: Make, records: int) -> No
 
 
 def test_merged_shards_end_with_their_child(service: Make) -> None:
-    """Which names both."""
     made = service(2)
     made.put(SHARD, b"a")
     made.merge(SHARD, "shardId-000000000001")
@@ -127,7 +117,6 @@ def test_merged_shards_end_with_their_child(service: Make) -> None:
 
 
 def test_a_child_begins_after_its_parent(service: Make) -> None:
-    """With what was put after the split."""
     made = service(1)
     made.put(SHARD, b"parent")
     made.split(SHARD)
@@ -136,14 +125,12 @@ def test_a_child_begins_after_its_parent(service: Make) -> None:
 
 
 def test_an_unknown_shard_is_not_found(service: Make) -> None:
-    """An error of its own."""
     made = service(1)
     with pytest.raises(ShardNotFound):
         made.client.get_iterator("shardId-000000000099", TRIM_HORIZON)
 
 
 def test_a_call_asks_for_one_to_ten_thousand_records(service: Make) -> None:
-    """Anything else is refused."""
     made = service(1)
     iterator = made.client.get_iterator(SHARD, TRIM_HORIZON)
     for limit in (0, 10_001):
@@ -161,7 +148,6 @@ def test_an_iterator_may_be_used_again(service: Make) -> None:
 
 
 def test_a_probe_sees_a_record_and_the_end(service: Make) -> None:
-    """And nothing before."""
     made = service(1)
     probe = Probe(made.client, SHARD, TRIM_HORIZON)
     assert probe.idle()

@@ -43,7 +43,6 @@ class Produced:
     marks: list[tuple[int, int]] = field(default_factory=list)
 
     def put(self, *shards: str) -> None:
-        """Two records into each."""
         for shard in (*shards, *shards):
             data = b"%d" % len(self.log)
             self.service.put(shard, data)
@@ -76,14 +75,11 @@ class Produced:
 
 @dataclass(frozen=True)
 class Consumed:
-    """Its consumer's table, and where the services are."""
-
     stream: Produced
     store: CheckpointStore
     endpoints: tuple[str, ...]
 
     def reset(self, to: str) -> dict[str, Any]:
-        """Runs the command."""
         words = ["--table", self.store.table.name, "--stream", self.stream.service._name, "--region", REGION, *self.endpoints, "--id", str(uuid4())]
         result = CliRunner().invoke(main, ["reset", *words, "--to", to, "--yes", "--json"])
         assert result.exit_code == 0, result.output
@@ -91,7 +87,6 @@ class Consumed:
         return found
 
     def moved(self) -> dict[str, Position]:
-        """Positions in the table."""
         return {shard: row.end for shard, row in self.store.shards().items()}
 
 
@@ -130,7 +125,6 @@ def read(stream: Produced) -> dict[str, ShardRow]:
 
 @pytest.fixture
 def consumed(stream: Produced, read: dict[str, ShardRow], kinesis_local_endpoint: str, dynamodb_endpoint: str) -> Consumed:
-    """That consumer, suspended, with a table of its own."""
     dynamodb, name = client(Endpoint(REGION, dynamodb_endpoint)), f"contract-{uuid4()}"
     key = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     dynamodb.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **key)
@@ -143,7 +137,6 @@ def consumed(stream: Produced, read: dict[str, ShardRow], kinesis_local_endpoint
 
 @pytest.mark.parametrize(("mark", "ended"), [(0, set()), (1, {ZERO}), (2, {ZERO, ONE, THREE})], ids=["before both", "between them", "behind both"])
 def test_every_record_since_a_time_comes_again_once_parents_first(consumed: Consumed, mark: int, ended: set[str]) -> None:
-    """Shards that were over by then are not read again."""
     millis, before = consumed.stream.marks[mark]
     document = consumed.reset(datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds"))
     assert {shard for shard, position in consumed.moved().items() if position == END} == ended
@@ -156,7 +149,6 @@ def test_every_record_since_a_time_comes_again_once_parents_first(consumed: Cons
 
 
 def test_everything_comes_again_and_nothing_does(consumed: Consumed) -> None:
-    """From the oldest record, and from the tip."""
     consumed.reset("trimHorizon")
     assert consumed.moved() == dict.fromkeys((ZERO, ONE, TWO, THREE, FOUR), TRIM_HORIZON)
     consumed.reset("latest")

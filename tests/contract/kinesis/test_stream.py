@@ -25,7 +25,6 @@ def test_a_stream_has_an_identity(service: Make) -> None:
 
 
 def test_shards_share_the_hash_keys(service: Make) -> None:
-    """All of them, without gap or overlap, in the order of their ids."""
     shards = service(3).catalog.list_shards().shards
     assert [shard.id for shard in shards] == [f"shardId-{i:012d}" for i in range(3)]
     assert (shards[0].starting_hash, shards[2].ending_hash) == (0, 2**128 - 1)
@@ -43,7 +42,6 @@ def test_a_listing_says_when_it_was_made(service: Make) -> None:
 
 
 def test_a_split_shard_is_closed_and_has_two_children(service: Make) -> None:
-    """That share its hash keys."""
     made = service(1)
     made.split("shardId-000000000000")
     parent, low, high = made.catalog.list_shards().shards
@@ -54,7 +52,6 @@ def test_a_split_shard_is_closed_and_has_two_children(service: Make) -> None:
 
 
 def test_merged_shards_have_one_child_with_two_parents(service: Make) -> None:
-    """Over the hash keys of both."""
     made = service(2)
     made.merge("shardId-000000000000", "shardId-000000000001")
     low, high, child = made.catalog.list_shards().shards
@@ -64,7 +61,6 @@ def test_merged_shards_have_one_child_with_two_parents(service: Make) -> None:
 
 
 def test_a_stream_that_is_not_there_is_named() -> None:
-    """In memory."""
     gone = MemoryStream("nowhere")
     gone.exists = False
     for call in (gone.describe, gone.list_shards):
@@ -74,7 +70,6 @@ def test_a_stream_that_is_not_there_is_named() -> None:
 
 @pytest.mark.parametrize("endpoint", ["kinesis_local_endpoint", "kinesalite_endpoint"])
 def test_a_stream_that_is_not_there_is_named_over_http(request: pytest.FixtureRequest, endpoint: str) -> None:
-    """In the emulators."""
     gone = BotoStreamCatalog(StreamAddress("nowhere", "us-east-1", request.getfixturevalue(endpoint)))
     for call in (gone.describe, gone.list_shards):
         with pytest.raises(StreamNotFound, match="nowhere"):

@@ -28,7 +28,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture(params=["disk", pytest.param("S3", marks=pytest.mark.built)])
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command on a folder with letters."""
     if request.param == "disk":
         where = [f"--path=file://{tmp_path}"]
         for letter in LETTERS:
@@ -52,7 +51,6 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_all_letters_are_listed_below_their_error(run: Run) -> None:
-    """A line each, with the whole name: `show` and `redrive` take it."""
     shown = run("list")
     assert shown.exit_code == 0, shown.output
     assert shown.output.splitlines()[0] == "4 x ValueError: [no]"
@@ -61,14 +59,12 @@ def test_all_letters_are_listed_below_their_error(run: Run) -> None:
 
 
 def test_those_of_one_consumer_are_a_document(run: Run) -> None:
-    """For programs."""
     shown = run("list", "--consumer", "c-2", "--json")
     (letter,) = json.loads(shown.stdout)["letters"]
     assert (letter["name"], letter["consumer"]) == (LETTERS[2].path, "c-2")
 
 
 def test_a_letter_of_a_batch_that_is_not_committed_is_pending(run: Run) -> None:
-    """In the list and by its name, for programs too."""
     listed = json.loads(run("list", "--consumer", "c-1", "--json").stdout)["letters"]
     assert [(letter["name"], letter["pending"], letter["redriven"]) for letter in listed] == [
         (LETTERS[0].path, False, None),
@@ -81,7 +77,6 @@ def test_a_letter_of_a_batch_that_is_not_committed_is_pending(run: Run) -> None:
 
 
 def test_a_letter_is_shown_with_its_record(run: Run) -> None:
-    """Bytes that are no text are escaped; markup is not taken for such."""
     shown = run("show", LETTERS[1].path)
     assert "subSequenceNumber  2" in shown.output
     assert "\\xff[red]{" in shown.output
@@ -92,14 +87,12 @@ def test_a_letter_is_shown_with_its_record(run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["c-1/none.json", "../c-1.json", "/etc/passwd"])
 def test_a_letter_that_is_not_there_is_refused(run: Run, name: str) -> None:
-    """By its name; nothing outside of the folder is read."""
     shown = run("show", name)
     assert shown.exit_code == 65
     assert name in shown.output
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """And a scheme that is not known."""
     for path in (str(tmp_path / "none"), "ftp://x"):
         shown = CliRunner().invoke(main, ["dead-letters", "list", "--path", path])
         assert (shown.exit_code, path in shown.output.replace("\n", "")) == (65, True)

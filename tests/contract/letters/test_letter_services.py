@@ -41,39 +41,31 @@ class Moments:
     after: dict[int, Callable[[], None]] = field(default_factory=dict)
 
     def sleep(self, seconds: float) -> None:
-        """Takes no time."""
         self.now, self.slept = self.now + seconds, self.slept + 1
         self.after.get(self.slept, lambda: None)()
 
     def patience(self) -> Patience:
-        """A minute's."""
         return Patience(clock=lambda: self.now, sleep=self.sleep, dice=lambda: 1.0)
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue, and calls to it that may fail."""
-
     client: Any
     url: str
     calls: Proxy
 
     def letters(self, moments: Moments | None = None) -> SqsLetters:
-        """The driver's store, whose calls pass the proxy."""
         return SqsLetters(self.calls.endpoint + urlsplit(self.url).path, REGION, (moments or Moments()).patience())
 
     def messages(self) -> list[Any]:
-        """All that are in it."""
         return cast(
             "list[Any]", self.client.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]).get("Messages", [])
         )
 
     def fail(self, outcome: CallOutcome) -> None:
-        """What happens to all calls from now on."""
         self.calls.behaviour = Behaviour(outcome)
 
     def heal(self) -> None:
-        """Calls pass."""
         self.calls.behaviour = NORMAL
 
 
@@ -82,7 +74,6 @@ Make = Callable[..., Queue]
 
 @pytest.fixture
 def make(moto_endpoint: str) -> Iterator[Make]:
-    """Makes a queue of a kind."""
     client = boto3.client("sqs", endpoint_url=moto_endpoint, region_name=REGION)
     with proxy(Upstream(moto_endpoint, refusals.sqs), LOOPBACK) as calls:
 
@@ -106,7 +97,6 @@ def test_a_letter_that_is_written_twice_is_one_message_of_a_fifo_queue(make: Mak
 
 
 def test_a_message_says_whose_letter_it_is(make: Make) -> None:
-    """In attributes, by which programs can filter."""
     queue = make()
     queue.letters().write(LETTER)
     (message,) = queue.messages()
@@ -115,7 +105,6 @@ def test_a_message_says_whose_letter_it_is(make: Make) -> None:
 
 
 def test_a_letter_that_is_too_large_for_its_queue_is_refused_by_its_record(make: Make) -> None:
-    """By the queue's own limit; nothing is sent."""
     queue = make(MaximumMessageSize="2048")
     with pytest.raises(Refused, match=r"^onError\.deadLetter\.sqs: .* record 49/0 of shardId-000000000000 has \d+ bytes, and 2048 are allowed"):
         queue.letters().write(replace(LETTER, data=b"x" * 2048))
@@ -136,13 +125,11 @@ def test_a_letter_that_just_fits_is_stored(make: Make) -> None:
 
 
 def test_a_queue_that_does_not_exist_is_refused_when_the_driver_starts(moto_endpoint: str) -> None:
-    """By the field that names it."""
     with pytest.raises(Refused, match=r"^onError\.deadLetter\.sqs: .*/none: it does not exist"):
         SqsLetters(f"{moto_endpoint}/123456789012/none", REGION)
 
 
 def test_a_letter_is_stored_after_two_refusals_for_throttling(make: Make) -> None:
-    """The third call passes."""
     queue, moments = make(), Moments()
     moments.after[2] = queue.heal
     letters = queue.letters(moments)
@@ -174,7 +161,6 @@ def test_a_failure_of_something_between_is_an_outage(make: Make) -> None:
 
 
 def test_a_reply_that_is_lost_leaves_one_message_of_a_fifo_queue(make: Make) -> None:
-    """It was stored, and is sent again."""
     queue, moments = make(".fifo"), Moments()
     moments.after[1] = queue.heal
     letters = queue.letters(moments)
@@ -184,7 +170,6 @@ def test_a_reply_that_is_lost_leaves_one_message_of_a_fifo_queue(make: Make) -> 
 
 
 def test_an_outage_keeps_no_driver_from_starting(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """The queue is asked again before the first letter."""
     queue, moments = make(), Moments()
     queue.fail(CallOutcome.FAILED)
     with caplog.at_level(logging.WARNING):
@@ -200,7 +185,6 @@ def test_an_outage_keeps_no_driver_from_starting(make: Make, caplog: pytest.LogC
 
 @pytest.fixture(params=["name", "ARN"])
 def stream(request: pytest.FixtureRequest) -> tuple[Any, str, str]:
-    """A client, the name of a stream, and what the configuration calls it."""
     endpoint = request.getfixturevalue("kinesis_local_endpoint" if request.param == "name" else "moto_endpoint")
     client, name = boto3.client("kinesis", endpoint_url=endpoint, region_name=REGION), f"letters-{uuid4()}"
     client.create_stream(StreamName=name, ShardCount=2)
@@ -210,12 +194,10 @@ def stream(request: pytest.FixtureRequest) -> tuple[Any, str, str]:
 
 
 def consumed(client: Any) -> StreamConfig:
-    """The stream of the consumer whose letters these are."""
     return StreamConfig("orders", REGION, client.meta.endpoint_url)
 
 
 def records(client: Any, name: str) -> list[Any]:
-    """All of a stream."""
     found = []
     for shard in client.list_shards(StreamName=name)["Shards"]:
         place = client.get_shard_iterator(StreamName=name, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
@@ -248,7 +230,6 @@ def test_a_letter_that_is_too_large_for_its_stream_is_refused_by_its_record(stre
 
 
 def test_a_stream_that_does_not_exist_is_refused_when_the_driver_starts(stream: tuple[Any, str, str]) -> None:
-    """By the field that names it."""
     client, name, called = stream
     with pytest.raises(Refused, match=r"^onError\.deadLetter\.kinesis: .*: it does not exist"):
         KinesisLetters(called.replace(name, "none"), consumed(client), CONSUMED)
@@ -263,7 +244,6 @@ def test_the_stream_that_is_consumed_takes_no_letters(stream: tuple[Any, str, st
 
 
 def test_kinesis_that_stays_down_takes_no_letter(stream: tuple[Any, str, str]) -> None:
-    """As a file system that does not answer."""
     client, name, called = stream
     with proxy(Upstream(client.meta.endpoint_url), LOOPBACK) as calls:
         letters = KinesisLetters(called, replace(consumed(client), kinesis_endpoint=calls.endpoint), CONSUMED, Moments().patience())

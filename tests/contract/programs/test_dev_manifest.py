@@ -16,7 +16,6 @@ OF_A_CLUSTER = ("spark.master", "spark.app.id", "spark.authenticate", "spark.kub
 
 
 def of_operator(path: Path) -> dict[str, object]:
-    """The driver's configuration, without Spark's settings of a cluster and the addresses of services."""
     found = configuration(path, {})
     return {**found, "sparkConf": {key: value for key, value in found["sparkConf"].items() if not key.startswith(OF_A_CLUSTER)}}
 
@@ -50,12 +49,10 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_dev_takes_what_the_operator_gives_to_a_driver(path: Path) -> None:
-    """Part by part; the operator adds defaults, and takes nothing away."""
     compare(path)
 
 
 def test_dev_takes_every_field_that_it_uses(tmp_path: Path) -> None:
-    """Not only those of the examples."""
     path = tmp_path / "consumer.yaml"
     path.write_text(WHOLE)
     assert manifest.read(path).unused == ()
@@ -65,7 +62,6 @@ def test_dev_takes_every_field_that_it_uses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", manifest.USED)
 def test_dev_knows_the_fields_of_the_crd(where: str) -> None:
-    """Those that it uses and the others. It refuses any that is in neither."""
     fields = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for part in filter(None, where.split(".")):
         fields = fields["properties"][part]
@@ -83,7 +79,6 @@ def test_dev_keeps_the_arn_of_a_stream_and_assumes_no_role(tmp_path: Path) -> No
 
 
 def compare(path: Path) -> None:
-    """What `dev` takes of a manifest is what the operator makes of it."""
     ours, theirs = manifest.read(path).config, of_operator(path)
     assert ours["name"] == theirs["name"]
     assert ours["pipeline"] == {key: value for key, value in theirs["pipeline"].items() if key in ours["pipeline"]}  # type: ignore[attr-defined]

@@ -21,7 +21,6 @@ NODES = [node for package in PACKAGES for path in sorted(package.rglob("*.py")) 
 
 
 def errors() -> set[str]:
-    """Names of the errors that Sluice raises on purpose: each is a reason."""
     bases = {node.name: {getattr(base, "id", "") for base in node.bases} for node in NODES if isinstance(node, ast.ClassDef)}
     found, before = {SluiceError.__name__}, set[str]()
     while found != before:
@@ -30,7 +29,6 @@ def errors() -> set[str]:
 
 
 def ends() -> dict[str, int]:
-    """Other reasons with which a driver ends, and their exit codes."""
     calls = (node for node in NODES if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Ending")
     plain = ((call.args[1], call.args[0]) for call in calls)
     return {
@@ -39,12 +37,10 @@ def ends() -> dict[str, int]:
 
 
 def failures() -> set[str]:
-    """Those of which a person is told."""
     return {reason for reason, code in ends().items() if code}
 
 
 def test_the_operator_knows_each_exit_code() -> None:
-    """Of refusals, and of what is to come again."""
     assert {kind.exit_code for kind in (Refused, LeaseHeld, SourceActive, Fenced)} == set(parse.EXITS) - {0}
 
 
@@ -58,7 +54,6 @@ def test_the_reasons_that_the_operator_counts_are_those_that_a_driver_or_a_migra
 
 
 def test_the_operator_believes_each_reason_of_a_driver() -> None:
-    """None is one of those that only the operator can know."""
     given = errors() | failures()
     assert {reason for reason in given if known_words.reason(reason, "") != reason} == set()
 

@@ -13,7 +13,6 @@ PARTITIONS = Loader().load_data("partitions")["partitions"]
 
 
 def partition(region: str) -> str:
-    """Whose a region is, by the prefix of its name."""
     return next((name for name, prefix in stream.OF_REGIONS.items() if region.startswith(prefix)), "aws")
 
 

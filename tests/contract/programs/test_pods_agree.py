@@ -49,43 +49,34 @@ SPEC: Json = {
 
 
 def made(clusters: tuple[str, ...] = (), **change: Any) -> Json:
-    """The driver's pod, as the operator makes it."""
     raw = {**SPEC, **change}
     return manifests.driver_pod(RESOURCE, DesiredSpec(spec_of(raw), raw), DRIVER, Settings(image="i"), clusters)
 
 
 def environment(pod_made: Json) -> dict[str, str]:
-    """What the kubelet gives the driver's container."""
     fields = {"metadata.name": "orders-driver-3", "metadata.namespace": "team-a", "metadata.uid": "u", "status.podIP": "10.0.0.7"}
     (container,) = pod_made["spec"]["containers"]
     return {e["name"]: e["value"] if "value" in e else fields[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
 
 
 def test_a_drivers_annotations_have_one_name() -> None:
-    """Wanted executors one way, the report the other."""
     assert (pod.TARGET, pod.REPORT) == (parse.TARGET, parse.REPORT)
 
 
 def test_a_driver_follows_the_target_that_the_operator_wrote() -> None:
-    """The replicas of the spec."""
     notes = made()["metadata"]["annotations"]
 
     class Own:
-        """The annotations of its pod."""
-
         def read(self) -> dict[str, str]:
-            """See `pod.Annotations`."""
             return dict(notes)
 
         def write(self, annotations: Mapping[str, str | None]) -> None:
-            """See `pod.Annotations`."""
             raise AssertionError(annotations)
 
     assert pod.wanted_executors(Own()) == 2
 
 
 def test_a_driver_finds_its_pod_its_table_and_its_code_in_the_environment_of_its_pod() -> None:
-    """Under the operator's names."""
     given = environment(made())
     here = pod.from_environment(given)
     assert here is not None
@@ -103,7 +94,6 @@ def test_a_driver_is_told_whose_the_table_is(clusters: tuple[str, ...]) -> None:
 
 
 def test_what_the_chart_takes_for_a_name_of_a_cluster_the_command_takes() -> None:
-    """And it is one word of a variable."""
     pattern = json.loads((ROOT / "charts/sluice/values.schema.json").read_text())["properties"]["clusterName"]["pattern"]
     for name in ("prod", "arn:aws:eks:eu-west-1:111122223333:cluster/prod", "6f1c1a2e-0f63-4a7e-8d53-0a8a4f5a2c11", "a b", "-a", "a\n", "prod "):
         assert bool(re.search(pattern, name, re.ASCII)) == bool(CLUSTER.fullmatch(name)) or name.endswith("\n")
@@ -111,7 +101,6 @@ def test_what_the_chart_takes_for_a_name_of_a_cluster_the_command_takes() -> Non
 
 
 def test_a_driver_reads_the_configuration_that_the_operator_wrote() -> None:
-    """From the file that its arguments name."""
     (container,) = made()["spec"]["containers"]
     found = configs.parse(made()["metadata"]["annotations"][CONFIG])
     assert (found.name, found.stream.name, found.executors, found.drain_timeout_seconds) == ("orders", "orders", 2, 60)
@@ -137,7 +126,6 @@ def test_a_driver_that_is_told_to_stop_has_ended_before_its_pod_is_killed() -> N
     ],
 )
 def test_what_the_crd_takes_for_a_stream_of_letters_the_driver_takes(arn: str) -> None:
-    """And nothing else."""
     assert bool(re.search(DEAD_LETTER_STREAM, arn)) is bool(configs.STREAM.fullmatch(arn))
 
 
@@ -164,7 +152,6 @@ OF_STREAM: list[Json] = [
 
 
 def accepted(read: Any, given: Any) -> bool:
-    """Whether a reader takes it."""
     try:
         read(given)
     except (InvalidSpec, Refused):
@@ -180,12 +167,10 @@ def test_what_the_crd_takes_for_a_stream_the_driver_takes(stream: Json) -> None:
 
 
 def test_letters_have_the_same_places_at_both_ends() -> None:
-    """The resource's fields, the driver's settings, and what rules and screens name."""
     assert tuple(DeadLetterSpec.model_fields) == tuple(each.name for each in dataclasses.fields(configs.DeadLetterConfig)) == LETTER_PLACES
 
 
 def test_a_migration_is_asked_for_a_format_that_the_migrator_has() -> None:
-    """Each of the spec's."""
     (given,) = (typing.get_args(f.annotation) for name, f in MigrateFromSpec.model_fields.items() if name == "format")
     assert set(migration_job.FORMATS) == set(given)
     assert set(migration_job.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
@@ -195,7 +180,6 @@ def test_a_migration_is_asked_for_a_format_that_the_migrator_has() -> None:
 
 @pytest.mark.parametrize("format_", sorted(migration_job.FORMATS))
 def test_the_migrator_takes_the_arguments_of_its_job(format_: str) -> None:
-    """Whatever is set."""
     old = {
         "table": "old",
         "format": format_,
@@ -218,7 +202,6 @@ THEIRS = {"arn": ARN, "roleArn": "arn:aws:iam::444455556666:role/orders-reader",
 
 
 def test_operator_and_driver_have_one_form_of_a_stream_and_of_a_role() -> None:
-    """What the API server takes, no driver refuses."""
     of_driver = re.sub(r"\(\?P<\w+>([^)]*)\)", r"\1", address.STREAM_ARN.pattern)
     assert of_driver == names.STREAM_ARN
     assert all(configs.REGION.fullmatch(region) for region in ("eu-west-1", "a" * 32))
@@ -233,7 +216,6 @@ def test_operator_and_driver_have_one_form_of_a_stream_and_of_a_role() -> None:
 @pytest.mark.parametrize("stream", [SPEC["stream"], THEIRS], ids=["its own account's", "another account's"])
 @pytest.mark.parametrize("to", [{"latest": True}, {"trimHorizon": True}, {"batch": 1041}, {"timestamp": "2026-11-26T14:00:00.123+01:00"}])
 def test_the_reset_command_takes_the_arguments_of_its_job(to: dict[str, Any], stream: dict[str, Any]) -> None:
-    """Whatever is set."""
     move = {
         "id": "one",
         "to": to,

@@ -51,14 +51,12 @@ WHOLE = DriverReport(
 
 
 def heard(report: DriverReport, number: int = 17) -> Report:
-    """The operator's value of a driver's report, from the pod's annotation."""
     found = load_report(parse.report({"metadata": {"annotations": {pod.REPORT: report.text(number)}}}))
     assert found is not None
     return found
 
 
 def test_the_operator_reads_every_field_of_a_report() -> None:
-    """By its name and with its value; what a driver may leave out is an attribute of both."""
     found = heard(WHOLE)
     assert {field.name for field in fields(Report)} == {"number", *(field.name for field in fields(DriverReport))}
     same = {field.name for field in fields(DriverReport)} - {"deadline", "draining", "warnings", "versions"}
@@ -75,7 +73,6 @@ def test_the_operator_reads_every_field_of_a_report() -> None:
 
 
 def test_a_driver_that_knows_nothing_yet_is_read() -> None:
-    """All that it leaves out has a value that no driver is ready with."""
     assert (heard(DriverReport()).phase, heard(DriverReport()).holds_all) == ("Starting", False)
 
 
@@ -87,19 +84,16 @@ def test_the_fields_of_a_report_are_those_of_the_page() -> None:
 
 
 def test_the_operator_knows_every_phase_that_a_driver_reports() -> None:
-    """And no driver reports another."""
     assert {str(phase) for phase in ReportPhase} == {*running.PHASES, "Starting", "StandingBy", "WaitingOutLease"}
 
 
 @pytest.mark.parametrize("phase", ReportPhase)
 def test_a_driver_that_holds_every_shard_is_ready_while_it_runs_or_has_nothing_to_read(phase: ReportPhase) -> None:
-    """In no other phase."""
     report = DriverReport(phase=phase, open_shards=3, ended_shards=1, held_shards=4, executors=2)
     assert heard(report).holds_all is (phase in {ReportPhase.RUNNING, ReportPhase.IDLE})
 
 
 def test_a_shard_that_is_not_held_yet_keeps_a_driver_from_being_ready() -> None:
-    """Those that have ended count as well."""
     assert heard(READY).holds_all
     assert not heard(DriverReport(phase=ReportPhase.IDLE, open_shards=3, ended_shards=1, held_shards=3, executors=2)).holds_all
 

@@ -27,38 +27,29 @@ WANTED = Seat(consumer=CONSUMER, name="orders", attempt=3, spec_hash="51e7", lea
 
 
 class Leases:
-    """The supervisor of a driver that begins everything, and hears nothing."""
-
     def __init__(self) -> None:
         self.link = self
         self.gone, self.begun = False, list[Any]()
 
     def begin(self, lease: Any) -> None:
-        """See `GroupSupervisor`."""
         self.begun.append(lease)
 
     def ended(self) -> list[Any]:
-        """See `GroupSupervisor`."""
         return []
 
 
 class Notes:
-    """The annotations of the pod."""
-
     def __init__(self, notes: dict[str, str]) -> None:
         self.notes = notes
 
     def read(self) -> dict[str, str]:
-        """See `pod.Annotations`."""
         return self.notes
 
     def write(self, annotations: Any) -> None:
-        """See `pod.Annotations`."""
         self.notes = {name: value for name, value in (self.notes | dict(annotations)).items() if value is not None}
 
 
 def test_a_seat_that_the_operator_puts_begins_and_one_that_it_asks_to_leave_drains() -> None:
-    """By the same names, and with everything that is in it."""
     assert (driver_side.SEAT, driver_side.LEAVE, driver_side.REPORT) == (operator_side.SEAT, operator_side.LEAVE, operator_side.REPORT)
     book, notes = SeatBook(POD), operator_side.put(WANTED, POD, CONFIG)
     (begun,) = book.look(notes)
@@ -68,7 +59,6 @@ def test_a_seat_that_the_operator_puts_begins_and_one_that_it_asks_to_leave_drai
 
 
 def test_the_operator_reads_the_report_of_a_seat_and_its_end(tmp_path: Path) -> None:
-    """A seat that never began has an end alone."""
     notes = Notes(operator_side.put(WANTED, POD, CONFIG) | {f"{driver_side.SEAT}{CONSUMER}.2": "{"})
     now, leases = 0.0, Leases()
     seats = PoolSeats(SeatBook(POD), cast("Any", leases), notes, tmp_path, clock=lambda: now)

@@ -42,8 +42,6 @@ OUT_OF_MEMORY = {"status": {"containerStatuses": [{"name": "executor", "state": 
 
 
 class Operator:
-    """The simulated cluster's; its loops, which are not simulated, are told."""
-
     def __init__(self) -> None:
         self.world: Metered = experienced()
         self._changes = count(10)
@@ -68,7 +66,6 @@ class Operator:
 
     @contextmanager
     def serving(self) -> Iterator[int]:
-        """The port."""
         server, thread = prometheus_client.start_http_server(0, "127.0.0.1", self.world.metrics.registry)
         try:
             yield server.server_port
@@ -79,8 +76,6 @@ class Operator:
 
 
 class Driver:
-    """A consumer of a stream in memory with two shards, wired as a session wires it."""
-
     def __init__(self) -> None:
         self._bench, self._numbers = Bench(2), count(1)
         self._metrics, self._calls = DriverMetrics(), RequestFigures()
@@ -107,7 +102,6 @@ class Driver:
 
     @contextmanager
     def serving(self) -> Iterator[int]:
-        """The port."""
         port = self._metrics.serve(MetricsConfig(0), everywhere=False)
         assert port is not None
         try:

@@ -30,24 +30,19 @@ SECONDS = 25
 
 
 class Scraped:
-    """A Prometheus, and those that it scrapes."""
-
     def __init__(self, address: str, operator: Operator, driver: Driver) -> None:
         self._address, self._operator, self._driver = address, operator, driver
         self.prometheus = Prometheus(self._get)
 
     def _get(self, path: str) -> str:
-        """An error of Prometheus' is one of the test."""
         with urllib.request.urlopen(f"http://{self._address}/api/v1/{path}", timeout=5) as reply:
             return str(reply.read().decode())
 
     def live(self) -> None:
-        """Something happens in the cluster and in the driver."""
         self._operator.live()
         self._driver.live()
 
     def choices(self, selector: str, label: str) -> list[str]:
-        """The values of a label in some series, as soon as there are any."""
         found: list[str] = []
         processes.poll(lambda: bool(found.extend(self.prometheus.values(selector, label)) or found), SECONDS)
         return found
@@ -80,7 +75,6 @@ def config(operator: int, driver: int) -> Json:
 
 @pytest.fixture(scope="module")
 def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
-    """A Prometheus on loopback, for this module."""
     program = prometheus.program("prometheus")
     folder, operator, driver = tmp_path_factory.mktemp("prometheus"), Operator(), Driver()
     with ExitStack() as stack:
@@ -119,7 +113,6 @@ def test_every_query_of_a_dashboard_returns_data(scraped: Scraped, path: Path) -
 
 @pytest.mark.parametrize("name", PANELS)
 def test_a_panel_that_an_incident_is_drawn_from_has_a_history(scraped: Scraped, name: str) -> None:
-    """Series with names and points, as `story` draws them."""
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     chosen = choose(board, scraped.choices, WINDOW)
     found = {panel.title: panel for panel in panels(board)}
@@ -132,7 +125,6 @@ def test_a_panel_that_an_incident_is_drawn_from_has_a_history(scraped: Scraped, 
 
 
 def test_prometheus_has_no_answer_to_what_nobody_serves(scraped: Scraped) -> None:
-    """No such metric, another consumer's, or no number."""
     asked = scraped.prometheus
     assert not asked.has("sluice_nothing")
     assert not asked.has('sluice_consumer_ready{name="another"}')

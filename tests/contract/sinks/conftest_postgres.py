@@ -17,7 +17,6 @@ CREATE TABLE positions (consumer text, shard text, position text, PRIMARY KEY (c
 
 @pytest.fixture
 def database(postgres_url: str) -> Iterator[str]:
-    """A database with the tables of the document, and nobody else's."""
     name = f"t{uuid4().hex}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")

@@ -52,7 +52,6 @@ class ConsumerProcess:
     written: dict[str, Any] = field(default_factory=dict)
 
     def run(self, seconds: float = LONG_SECONDS) -> Ended:
-        """Until the tip, or until it fails or is killed; for so many seconds at most."""
         path, last = self.folder / "consumer.json", self.folder / "last"
         path.write_text(json.dumps(self.written))
         last.unlink(missing_ok=True)
@@ -65,14 +64,12 @@ class ConsumerProcess:
         return Ended(done.returncode, last_words(done.stderr), told)
 
     def row(self) -> ConsumerRow:
-        """The consumer's row in its checkpoint table."""
         row = wiring.store(configs.parse(json.dumps(self.written))).consumer()
         assert row is not None
         return row
 
 
 def last_words(stderr: str) -> list[str]:
-    """The lines after the last line of the log."""
     lines = stderr.splitlines()
     logged = [number for number, line in enumerate(lines) if line.startswith('{"time"')]
     return lines[logged[-1] + 1 :] if logged else lines

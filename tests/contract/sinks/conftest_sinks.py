@@ -36,25 +36,20 @@ def looked_up(made: DataFrame) -> DataFrame:
 
 @pytest.fixture
 def lookup_down() -> Iterator[Callable[[], None]]:
-    """Lets `looked_up` raise from now on."""
     yield lambda: LOOKUP.update(down=True)
     LOOKUP["down"] = False
 
 
 def info(batch: int, consumer: str = "c", **args: Any) -> BatchInfo:
-    """Of a batch of two shards."""
     return BatchInfo(consumer, batch, replay=False, stream="orders", shards=("shardId-0", "shardId-1"), args=args)
 
 
 def document(number: int) -> bytes:
-    """What a producer sends."""
     return f'{{"id": {number}, "name": "order {number}"}}'.encode()
 
 
 @pytest.fixture
 def batch(spark: SparkSession) -> Batch:
-    """Makes a batch of numbered JSON documents, in two shards."""
-
     def make(numbers: Sequence[int]) -> DataFrame:
         made = [(f"k{n}", document(n), "orders", f"shardId-{n % 2}", str(n), 0, ARRIVAL) for n in sorted(numbers, key=lambda n: (n % 2, n))]
         return spark.createDataFrame(made, DDL).coalesce(1)
@@ -71,7 +66,6 @@ def hadoop_aws(spark: SparkSession) -> None:
 
 @pytest.fixture(scope="session")
 def bucket(hadoop_aws: None, s3_endpoint: str) -> str:  # noqa: ARG001 - asked first
-    """An empty bucket."""
     return Storage(s3_endpoint, f"lake-{uuid4()}").create().bucket
 
 
@@ -80,24 +74,20 @@ GUEST = ("guest", "a-secret-of-its-own")
 
 @pytest.fixture(scope="session")
 def guest_account(hadoop_aws: None, s3_endpoint: str) -> None:  # noqa: ARG001 - asked first
-    """An account that has no right on the bucket."""
     emulators.make_s3_account(s3_endpoint, *GUEST)
 
 
 def guest(secret: str = GUEST[1]) -> dict[str, str]:
-    """Its keys for S3A, or another secret."""
     return {"access.key": GUEST[0] if secret == GUEST[1] else S3_ACCESS_KEY, "secret.key": secret}
 
 
 @pytest.fixture(scope="session")
 def s3_files(s3_endpoint: str, bucket: str) -> fs.FileSystem:
-    """The server for a reader that is not Spark."""
     return Storage(s3_endpoint, bucket).files()
 
 
 @pytest.fixture
 def s3a(spark: SparkSession, bucket: str, s3_endpoint: str) -> Iterator[str]:
-    """A path on S3 for Spark."""
     jvm: Any = spark._jvm
     configuration = spark._jsc.hadoopConfiguration()
     for name, value in Storage(s3_endpoint, bucket).hadoop().items():
@@ -108,5 +98,4 @@ def s3a(spark: SparkSession, bucket: str, s3_endpoint: str) -> Iterator[str]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> str:
-    """A path on this disk for Spark."""
     return f"file://{tmp_path}"

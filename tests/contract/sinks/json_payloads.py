@@ -34,7 +34,6 @@ PIECES = [
 
 
 def value(random: Random, depth: int = 0) -> Any:
-    """Anything that JSON can say."""
     kind = random.randrange(5 if depth > 3 else 7)
     if kind == 5:
         return {random.choice(KEYS): value(random, depth + 1) for _ in range(random.randrange(4))}
@@ -44,14 +43,12 @@ def value(random: Random, depth: int = 0) -> Any:
 
 
 def document(random: Random) -> bytes:
-    """A valid one, written in one of several ways."""
     made: Any = {random.choice(KEYS): value(random) for _ in range(random.randrange(4))} if random.random() < 0.8 else value(random)
     text = json.dumps(made, ensure_ascii=random.random() < 0.5, indent=random.choice([None, None, 1]), separators=random.choice([None, (",", ":")]))
     return text.encode()
 
 
 def payload(random: Random) -> bytes:
-    """A document, several, or what is left of one."""
     made = document(random)
     match random.randrange(9):
         case 0 | 1:

@@ -44,7 +44,6 @@ class Delivery:
 
 
 def iceberg(spark: SparkSession, folder: Path) -> Delivery:
-    """A table in a catalog on disk."""
     catalog = f"c{uuid4().hex}"
     for key, value in {"": CATALOG_CLASS, ".type": "hadoop", ".warehouse": f"file://{folder}"}.items():
         spark.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
@@ -77,7 +76,6 @@ def iceberg(spark: SparkSession, folder: Path) -> Delivery:
 
 
 def delta(spark: SparkSession, folder: Path) -> Delivery:
-    """A table by path."""
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         pytest.skip("not run: this Spark's session has no Delta")
     path = f"file://{folder}/orders"
@@ -98,8 +96,6 @@ def delta(spark: SparkSession, folder: Path) -> Delivery:
 
 
 def parquet(_spark: SparkSession, folder: Path) -> Delivery:
-    """Files that manifests name."""
-
     def ids() -> list[int]:
         names = committed_files(str(folder))
         return sorted(ds.dataset(names).to_table()["id"].to_pylist()) if names else []
@@ -111,14 +107,12 @@ def parquet(_spark: SparkSession, folder: Path) -> Delivery:
 
 
 def foreach(_spark: SparkSession, path: Path) -> Delivery:
-    """A function that keeps the position of each shard in the transaction of its rows."""
     file = str(path / "orders.db")
     with database(file) as made:
         made.execute("CREATE TABLE orders (id)")
         made.execute("CREATE TABLE parts (consumer, shard, position, PRIMARY KEY (consumer, shard))")
 
     def undo() -> None:
-        """A backup of before is put back: rows and positions together."""
         (path / "backup.db").replace(file)
 
     def process(batch: DataFrame, info: BatchInfo) -> None:
@@ -133,7 +127,6 @@ def foreach(_spark: SparkSession, path: Path) -> Delivery:
 
 
 def database(file: str) -> sqlite3.Connection:
-    """One transaction to the end of its `with`."""
     return sqlite3.connect(file, timeout=60)
 
 

@@ -67,21 +67,17 @@ class LettersInMemory:
     final: dict[str, DeadLetter] = field(default_factory=dict)
 
     def hold(self, name: PendingName, letters: Letters) -> str:
-        """See `LetterStore`."""
         self.pending[str(name)] = (name, letters)
         return str(name)
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return dict(self.pending)
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         self.final |= {letter.path: letter for letter in self.pending[entry][1]}
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         gone = frozenset(entries)
         self.pending = {entry: found for entry, found in self.pending.items() if entry not in gone}
         return gone
@@ -118,24 +114,20 @@ class World:
         bootstrap.prepare(store, bootstrap.Seed("p", self.consumer, self.stream.describe(), self.stream.list_shards()), StartConfig())
 
     def put(self, *documents: bytes | int, shard: int = 0) -> None:
-        """Records of a shard: documents with these numbers, or these bytes."""
         for each in documents:
             self.stream.put_in(SHARDS[shard], each if isinstance(each, bytes) else document(each))
 
     @property
     def excluded(self) -> list[bytes]:
-        """The payloads of the dead letters."""
         return sorted(letter.data for letter in self.letters.final.values())
 
     @property
     def committed(self) -> int:
-        """Number of the last committed batch."""
         row = CheckpointStore(self.table).consumer()
         assert row is not None
         return row.committed
 
     def epoch(self) -> None:
-        """One driver, until it is idle or drained. Raises what ends it."""
         self.drain.clear()
         consumer = self._begun()
         source = ShardReader(MemoryKinesis(self.stream), self.stream, consumer.identify())
@@ -197,14 +189,11 @@ class World:
 
 @dataclass
 class Engine:
-    """Reads a batch as tasks do, and gives it to `process`. Implements `batches.consumer.Engine`."""
-
     world: World
     consumer: Consumer
     source: ShardReader
 
     def run(self, plan: BatchPlan) -> None:
-        """See `Engine`."""
         if plan.is_empty_replay:
             return
         rows = [row for shard in plan.rows for row in self._read(plan, shard.id) if (row[3], row[4], row[5]) not in plan.without]
@@ -234,12 +223,10 @@ class Engine:
 
 
 def frame(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
-    """Rows as a batch has them, in one task."""
     return spark.createDataFrame(rows, DDL).coalesce(1)
 
 
 def document(number: int) -> bytes:
-    """What a producer sends."""
     return b'{"id": %d, "name": "order %d"}' % (number, number)
 
 

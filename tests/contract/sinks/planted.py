@@ -17,7 +17,6 @@ DONE = set[int]()
 
 
 def append(batch: DataFrame, info: BatchInfo) -> None:
-    """Files are added, whatever is there."""
     batch.write.mode("append").parquet(info.args["path"])
 
 
@@ -68,7 +67,6 @@ def overwrites(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def swallows(batch: DataFrame, info: BatchInfo) -> None:
-    """Returns, whether the rows were written or not."""
     with contextlib.suppress(Exception):
         overwrites(batch, info)
 
@@ -79,7 +77,6 @@ def inserts_from_the_driver(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def insert(path: str, rows: list[tuple[str]]) -> None:
-    """One transaction."""
     with database(path) as made:
         made.executemany("INSERT INTO orders VALUES (?)", rows)
 
@@ -90,7 +87,6 @@ def without_a_key(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def insert_part(rows: Iterable[dict[str, Any]], part: Part) -> None:
-    """A transaction, but no key in it."""
     with database(part.args["path"]) as made:
         made.executemany("INSERT INTO orders VALUES (?)", ((row["sequenceNumber"],) for row in rows))
 
@@ -112,7 +108,6 @@ def keyed_by_the_batch(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def keyed_part(rows: Iterable[dict[str, Any]], part: Part) -> None:
-    """The key is in the same transaction."""
     with database(part.args["path"]) as made:
         if made.execute("INSERT OR IGNORE INTO parts VALUES (?, '')", (f"{part.consumer}/{part.batch}/{part.shard}",)).rowcount:
             made.executemany("INSERT INTO orders VALUES (?)", ((row["sequenceNumber"],) for row in rows))
@@ -124,7 +119,6 @@ def upserts(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def upsert_part(rows: Any, part: Part) -> None:
-    """The position is in the same transaction."""
     with database(part.args["path"]) as made:
         made.execute("INSERT OR IGNORE INTO parts VALUES (?, '')", (part.shard,))
         ((stored,),) = made.execute("SELECT position FROM parts WHERE key = ?", (part.shard,)).fetchall()
@@ -133,7 +127,6 @@ def upsert_part(rows: Any, part: Part) -> None:
 
 
 def database(path: str) -> sqlite3.Connection:
-    """With its tables."""
     made = sqlite3.connect(path, timeout=60)
     made.execute("CREATE TABLE IF NOT EXISTS orders (sequence)")
     made.execute("CREATE TABLE IF NOT EXISTS parts (key PRIMARY KEY, position)")

@@ -19,7 +19,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "sinks.md"
 
 
 def documented() -> dict[str, Any]:
-    """What the page's code defines."""
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "def upsert(" in block)
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 - the page's own code is what is tried
@@ -54,7 +53,6 @@ def store(rows: Iterator[dict[str, Any]], part: Part) -> None:
 
 
 def _first(args: Any, what: str) -> bool:
-    """Whether it happens for the first time; on this machine."""
     try:
         Path(args["folder"], what).touch(exist_ok=False)
     except FileExistsError:

@@ -23,7 +23,6 @@ Sink = Callable[..., None]
 
 
 def gone_after_first(batch: DataFrame, info: BatchInfo) -> None:
-    """Somebody drops the table after the first batch."""
     sinks.iceberg(batch, info, table=info.args["table"], **JSON)
     if info.batch == 1:
         batch.sparkSession.sql(f"DROP TABLE {info.args['table']}")
@@ -52,12 +51,10 @@ class Fate:
             self._tell()
 
     def within(self) -> None:
-        """Between two steps of the sink."""
         if self._kill == "within":
             self._die()
 
     def after(self) -> None:
-        """The sink has returned, and nothing is committed yet."""
         if self._kill == "after":
             self._die()
 
@@ -75,7 +72,6 @@ class Fate:
 
 
 def expire(batch: DataFrame, table: str) -> None:
-    """All snapshots that nothing names, between the kill and the replay."""
     java: Any = IcebergTable.load(batch.sparkSession, table)._table
     java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
 

@@ -29,7 +29,6 @@ def number_of(batch: DataFrame) -> int:
 
 @pytest.fixture
 def broken(spark: SparkSession, s3a: str) -> Iterator[Configured]:
-    """Makes a bucket's name that S3A uses other settings for."""
     assert s3a
     configuration: Any = spark._jsc.hadoopConfiguration()
     names: list[str] = []
@@ -49,14 +48,12 @@ def broken(spark: SparkSession, s3a: str) -> Iterator[Configured]:
 
 @pytest.fixture
 def lake(spark: SparkSession, disk: str) -> str:
-    """A catalog of Iceberg's on a disk."""
     if not has_class(spark, CATALOG_CLASS):
         pytest.skip("not run: this Spark has no Iceberg")
     return catalog(spark, disk)
 
 
 def catalog(spark: SparkSession, warehouse: str, **more: str) -> str:
-    """A catalog of Iceberg's by a name of its own."""
     name = f"lake{uuid4().hex}"
     for key, value in {"": CATALOG_CLASS, ".type": "hadoop", ".warehouse": warehouse, **more}.items():
         spark.conf.set(f"spark.sql.catalog.{name}{key}", value)
@@ -65,14 +62,12 @@ def catalog(spark: SparkSession, warehouse: str, **more: str) -> str:
 
 @pytest.fixture
 def with_delta(spark: SparkSession) -> None:
-    """Skips where there is no Delta."""
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         pytest.skip("not run: this Spark's session has no Delta")
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def looks(request: pytest.FixtureRequest, spark: SparkSession) -> Callable[[str], None]:
-    """Each sink's look at a place on S3, before the first batch."""
     if request.param == "parquet":
         return lambda place: parquet.prepare(spark, {"path": place})
     if request.param == "delta":
@@ -83,7 +78,6 @@ def looks(request: pytest.FixtureRequest, spark: SparkSession) -> Callable[[str]
 
 
 def one_screen(message: str) -> bool:
-    """24 lines of 150 characters."""
     return len(message) <= 24 * 150
 
 
@@ -99,14 +93,12 @@ def one_screen(message: str) -> bool:
     ids=["no bucket", "a wrong secret"],
 )
 def test_a_store_that_refuses_is_told_before_the_first_batch(broken: Configured, looks: Any, settings: dict[str, str], cause: str) -> None:
-    """By the field, with the cause and the next step."""
     with pytest.raises(Refused, match=rf"^pipeline\.args\.(path|table): .*({cause})") as told:
         looks(broken(dict(settings)))
     assert one_screen(str(told.value))
 
 
 def test_a_bucket_without_rights_is_refused(broken: Configured, looks: Any, bucket: str, guest_account: None) -> None:
-    """A real account, which may not look."""
     assert guest_account is None
     with pytest.raises(Refused, match="the store or catalog refuses the driver's account; check its keys"):
         looks(broken({"bucket": bucket, **guest()}))
@@ -120,7 +112,6 @@ def test_a_store_that_does_not_answer_is_no_wrong_input(broken: Configured, look
 
 
 def test_an_unknown_catalog_is_refused_with_what_defines_one(spark: SparkSession, lake: str) -> None:
-    """By its setting."""
     assert lake
     with pytest.raises(Refused, match=r"^sparkConf: spark\.sql\.catalog\.typo: missing, so that there is no catalog typo for pipeline\.args\.table"):
         iceberg.prepare(spark, {"table": "typo.db.orders"})
@@ -149,7 +140,6 @@ def test_a_catalog_that_does_not_answer_is_no_wrong_input(spark: SparkSession, l
 
 
 def test_a_name_without_a_catalog_is_refused(spark: SparkSession, lake: str) -> None:
-    """And one that is no name."""
     with pytest.raises(Refused, match="has no catalog or no namespace; name it with its catalog"):
         iceberg.prepare(spark, {"table": "orders"})
     with pytest.raises(Refused, match="it is not the name of a table; name it with its catalog"):
@@ -157,7 +147,6 @@ def test_a_name_without_a_catalog_is_refused(spark: SparkSession, lake: str) -> 
 
 
 def test_a_table_of_icebergs_that_is_gone_is_refused_in_mid_run(spark: SparkSession, lake: str, batch: Batch) -> None:
-    """It is not made again, and nothing is added."""
     table = f"{lake}.db.orders"
     iceberg(batch([1]), info(1), table=table, create=True, **JSON)
     spark.sql(f"DROP TABLE {table}")
@@ -176,7 +165,6 @@ def test_a_table_of_icebergs_that_is_gone_is_refused_in_mid_run(spark: SparkSess
     ],
 )
 def test_rows_that_do_not_fit_a_table_of_deltas_are_refused_by_column(disk: str, batch: Batch, args: RowArguments, words: str) -> None:
-    """Nothing is added."""
     delta(batch([1]), info(1), path=disk, create=True, **JSON)
     with pytest.raises(Refused, match=rf"^pipeline\.args\.path: .*the rows do not fit the table: {words}; change pipeline\.args\.schema"):
         delta(batch([2]), info(2), path=disk, **(JSON | args))
@@ -194,8 +182,6 @@ def test_rows_that_do_not_fit_a_table_of_deltas_are_refused_by_column(disk: str,
     ],
 )
 def test_what_delta_cannot_have_is_refused(spark: SparkSession, batch: Batch, place: dict[str, Any], words: str) -> None:
-    """Before the first batch, or in it."""
-
     def first_batch() -> None:
         delta.prepare(spark, place)
         delta(batch([1]), info(1), **place)
@@ -205,7 +191,6 @@ def test_what_delta_cannot_have_is_refused(spark: SparkSession, batch: Batch, pl
 
 
 def test_a_jar_that_is_missing_is_told(spark: SparkSession) -> None:
-    """S3A's, on a Spark without the jars of the image."""
     if has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
         pytest.skip("not run: this Spark has hadoop-aws")
     with pytest.raises(
@@ -215,7 +200,6 @@ def test_a_jar_that_is_missing_is_told(spark: SparkSession) -> None:
 
 
 def test_a_transform_that_returns_no_rows_is_refused(disk: str, batch: Batch) -> None:
-    """By its name; nothing counts."""
     with pytest.raises(Refused, match=r"^pipeline\.args\.transform: test_bad_input:number_of returned a int, no DataFrame; let it return the rows"):
         parquet(batch([1]), info(1), path=disk, transform="test_bad_input:number_of")
     assert committed_files(disk) == []

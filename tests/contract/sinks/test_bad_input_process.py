@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Callable[[str], dict[str, str]]:
-    """Makes a table in a catalog on disk, with the settings that lead to it."""
     if not has_class(spark, CATALOG_CLASS):
         pytest.skip("not run: this Spark has no Iceberg")
     settings = {"": CATALOG_CLASS, ".type": "hadoop", ".warehouse": f"file://{tmp_path}/warehouse"}
@@ -37,7 +36,6 @@ def lake(spark: SparkSession, tmp_path: Path) -> Callable[[str], dict[str, str]]
 
 
 def on_one_screen(ended: Ended) -> str:
-    """The last words, in one line; they are told to Kubernetes, too."""
     assert len(ended.said) <= LINES
     assert max(map(len, ended.said)) <= COLUMNS
     words = " ".join(line.strip() for line in ended.said)
@@ -46,7 +44,6 @@ def on_one_screen(ended: Ended) -> str:
 
 
 def test_a_table_that_is_not_there(consuming: Consuming, lake: Callable[[str], dict[str, str]]) -> None:
-    """It is told with the statement that makes it, and nothing is committed."""
     consumer = consuming(range(4), "sluice_consumer.sinks:iceberg", {"table": "lake.db.orders", **JSON}, lake(""))
     ended = consumer.run()
     assert ended.code == 65, ended.said
@@ -58,7 +55,6 @@ def test_a_table_that_is_not_there(consuming: Consuming, lake: Callable[[str], d
 
 
 def test_a_table_that_is_gone_in_mid_run(consuming: Consuming, lake: Callable[[str], dict[str, str]], tmp_path: Path) -> None:
-    """The batch before it stays committed, the one that has no table is not, and no table is made."""
     settings = lake("CREATE TABLE {lake}.db.orders (id BIGINT, name STRING) USING iceberg")
     consumer = consuming(range(8), "sink_pipelines:gone_after_first", {"table": "lake.db.orders"}, settings, maxRecordsPerShard=2)
     ended = consumer.run()
@@ -70,7 +66,6 @@ def test_a_table_that_is_gone_in_mid_run(consuming: Consuming, lake: Callable[[s
 
 
 def test_keys_that_have_no_rights(consuming: Consuming, s3a: str, s3_endpoint: str, guest_account: None) -> None:
-    """The account is known, and may not look into the bucket."""
     assert guest_account is None
     theirs = {"spark.hadoop.fs.s3a.access.key": GUEST[0], "spark.hadoop.fs.s3a.secret.key": GUEST[1]}
     spark_conf = Storage(s3_endpoint, s3a.removeprefix("s3a://").partition("/")[0]).hadoop() | theirs

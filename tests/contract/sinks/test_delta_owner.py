@@ -19,7 +19,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def place(spark: SparkSession, disk: str) -> str:
-    """A path without a table."""
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         pytest.skip("not run: this Spark's session has no Delta")
     return f"{disk}/orders"
@@ -34,26 +33,22 @@ def three(spark: SparkSession, place: str, batch: Batch) -> SparkSession:
 
 
 def ids(spark: SparkSession, place: str) -> list[int]:
-    """What readers see."""
     return sorted(row.id for row in spark.read.format("delta").load(place).collect())
 
 
 def refusal(batch: Batch, place: str, number: int) -> str:
-    """What the sink says when it is given a batch."""
     with pytest.raises(Refused) as told:
         delta(batch([number]), info(number), path=place, **JSON)
     return str(told.value)
 
 
 def statements(words: str) -> tuple[str, str]:
-    """Both ways out of a refusal."""
     found = re.search(r"(ALTER TABLE delta\.`[^`]+` SET TBLPROPERTIES \([^)]+\))\. .*(RESTORE TABLE delta\.`[^`]+` TO VERSION AS OF \d+)", words)
     assert found is not None, words
     return found[1], found[2]
 
 
 def test_a_batch_that_a_restore_took_out_is_refused_and_added_to_the_table_as_it_is(three: SparkSession, place: str, batch: Batch) -> None:
-    """The first way out. A second RESTORE is seen, too."""
     three.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF 2")
     words = refusal(batch, place, 3)
     assert "batch 3 of consumer c was added, and RESTORE (version 4) took it out of the table" in words
@@ -69,7 +64,6 @@ def test_a_batch_that_a_restore_took_out_is_refused_and_added_to_the_table_as_it
 
 
 def test_a_batch_that_a_restore_took_out_is_found_when_the_owner_brings_it_back(three: SparkSession, place: str, batch: Batch) -> None:
-    """The second way out: another RESTORE."""
     three.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF 2")
     three.sql(statements(refusal(batch, place, 3))[1])
     for number in (3, 4):
@@ -88,7 +82,6 @@ def test_a_table_that_was_replaced_is_refused(three: SparkSession, place: str, b
 
 
 def test_a_table_that_forgets_batches_is_refused_with_the_statement_that_changes_it(spark: SparkSession, place: str, batch: Batch) -> None:
-    """Before the first batch, and in each: the owner may set the property at any time."""
     delta(batch([1]), info(1), path=place, create=True, **JSON)
     spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = 'interval 1 day')")
     with pytest.raises(Refused, match=r"has the property delta\.setTransactionRetentionDuration") as told:
@@ -101,7 +94,6 @@ def test_a_table_that_forgets_batches_is_refused_with_the_statement_that_changes
 
 
 def test_a_table_by_its_name_is_looked_at_as_well(spark: SparkSession, place: str, batch: Batch) -> None:
-    """Its log is found by its name."""
     assert place
     spark.sql(f"CREATE TABLE owned_orders (id BIGINT, name STRING) USING delta LOCATION '{place}'")
     try:

@@ -28,14 +28,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 @dataclass
 class Gate:
-    """Holds the first write of one version of a table's log."""
-
     version: int
     held: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, method: str, path: str) -> None:
-        """See `Proxy.before`."""
         if method == "PUT" and path.endswith(f"_delta_log/{self.version:020d}.json") and not self.held.is_set():
             self.held.set()
             self.opened.wait(WAIT)
@@ -43,13 +40,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of this module's own, behind a proxy."""
-
     storage: Storage
     proxy: Proxy
 
     def ids(self, path: str) -> list[int]:
-        """What a reader sees that is not Spark."""
         return sorted(readers.delta(self.storage, path, ["id"])["id"].to_pylist())
 
 

@@ -23,14 +23,12 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def place(spark: SparkSession, disk: str) -> str:
-    """A path without a table."""
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         pytest.skip("not run: this Spark's session has no Delta")
     return f"{disk}/orders"
 
 
 def ids(spark: SparkSession, place: str) -> list[int]:
-    """What readers see."""
     return sorted(row.id for row in spark.read.format("delta").load(place).collect())
 
 
@@ -53,14 +51,12 @@ def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, plac
 
 
 def test_two_consumers_write_to_one_table(spark: SparkSession, place: str, batch: Batch) -> None:
-    """Each has its version."""
     for consumer, numbers in (("a", [1]), ("b", [2]), ("a", [1]), ("b", [2])):
         delta(batch(numbers), info(1, consumer), path=place, create=True, **JSON)
     assert ids(spark, place) == [1, 2]
 
 
 def test_a_spark_without_delta_is_refused_before_the_first_batch(spark: SparkSession) -> None:
-    """With the way out."""
     if has_class(spark, PROVIDER):
         pytest.skip("not run: this Spark has Delta")
     with pytest.raises(Refused, match=r"this Spark has no Delta; use an image with it"):
@@ -69,13 +65,11 @@ def test_a_spark_without_delta_is_refused_before_the_first_batch(spark: SparkSes
 
 @pytest.mark.parametrize("args", [{}, {"path": "file:///orders", "table": "orders"}])
 def test_one_place_is_needed(spark: SparkSession, args: dict[str, str]) -> None:
-    """A path or a table."""
     with pytest.raises(Refused, match="needs one of path and table"):
         delta.prepare(spark, args)
 
 
 def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSession, place: str, batch: Batch) -> None:
-    """With the columns of the rows, partitioned as they are. One that is there stays as it is."""
     for number in (1, 2):
         delta(batch([number]), info(number), path=place, create=True, partition="day", **JSON)
     assert ids(spark, place) == [1, 2]
@@ -86,7 +80,6 @@ def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSes
 
 
 def test_two_drivers_make_a_table_at_once(spark: SparkSession, place: str, batch: Batch) -> None:
-    """Both looked when there was none; both rows are there."""
     table, rows = DeltaTable("pipeline.args.path", place, named=False), batch([1]).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "data AS name")
     barrier = threading.Barrier(2)
 

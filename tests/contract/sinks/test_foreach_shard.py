@@ -22,7 +22,6 @@ pytestmark = pytest.mark.spark
 
 
 def upsert(path: str, rows: Any, part: Part, *, fail_after: int | None = None) -> None:
-    """Rows and the shard's position in one transaction."""
     with sqlite3.connect(path, timeout=60, isolation_level=None) as database:
         database.execute("BEGIN IMMEDIATE")
         database.execute("CREATE TABLE IF NOT EXISTS positions (consumer, shard, position, PRIMARY KEY (consumer, shard))")
@@ -36,14 +35,12 @@ def upsert(path: str, rows: Any, part: Part, *, fail_after: int | None = None) -
 
 
 def stored(path: str) -> list[tuple[str, str]]:
-    """In the order of their coming."""
     with sqlite3.connect(path) as database:
         return database.execute("SELECT sequence, shard FROM orders ORDER BY rowid").fetchall()
 
 
 @pytest.mark.slow
 def test_each_shards_rows_come_in_order_and_rows_that_come_again_are_skipped(tmp_path: Path, batch: Batch) -> None:
-    """The position is stored with the rows."""
     path = str(tmp_path / "orders.db")
     for _ in range(2):
         foreach(batch(range(10)), info(1), lambda rows, part: upsert(path, rows, part))
@@ -52,7 +49,6 @@ def test_each_shards_rows_come_in_order_and_rows_that_come_again_are_skipped(tmp
 
 @pytest.mark.slow
 def test_a_failure_keeps_whole_parts_only(tmp_path: Path, batch: Batch) -> None:
-    """And the batch fails, so that it comes again."""
     path = str(tmp_path / "orders.db")
 
     def fails(rows: Any, part: Part) -> None:
@@ -77,7 +73,6 @@ def test_a_batch_that_was_shortened_and_comes_in_other_parts_is_stored_once(tmp_
 
 
 def test_redrives_that_are_older_than_the_stream_and_than_each_other_are_stored(tmp_path: Path, batch: Batch) -> None:
-    """Each is a consumer of its own. One that is resumed is not stored again."""
     path = str(tmp_path / "orders.db")
     for number, consumer, numbers in ((7, "c", (8,)), (1, "c-redrive", (4,)), (2, "c-redrive", (2,)), (2, "c-redrive", (2,))):
         foreach(batch(numbers), info(number, consumer), lambda rows, part: upsert(path, rows, part))
@@ -144,6 +139,5 @@ def test_a_function_may_have_enough_of_a_shard(tmp_path: Path, batch: Batch) -> 
 
 
 def test_without_a_function_it_is_refused(spark: Any) -> None:
-    """Before the first batch."""
     with pytest.raises(Refused, match=r"pipeline\.args\.function: missing"):
         foreach.prepare(spark, {})

@@ -37,35 +37,28 @@ ANSWERS = [
 
 @dataclass(frozen=True)
 class Lake:
-    """The servers behind proxies, and how to count past them."""
-
     storage: Storage
     endpoint: str
     proxies: dict[str, Proxy]
 
     def create(self) -> str:
-        """An empty table; its name for readers."""
         name = f"db.t{uuid4().hex}"
         self.catalog().create_table(name, schema=catalog_schema(), properties=IMPATIENT)
         return name
 
     def catalog(self) -> readers.Catalog:
-        """Past the proxy."""
         return readers.catalog(self.endpoint, self.storage)
 
     def ids(self, table: str) -> list[int]:
-        """What a reader sees that is not Spark."""
         return sorted(readers.iceberg(self.catalog(), table, ["id"])["id"].to_pylist())
 
 
 def catalog_schema() -> readers.pa.Schema:
-    """Of a table of orders."""
     return readers.pa.schema([("id", readers.pa.int64()), ("name", readers.pa.string())])
 
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    """A REST catalog, named `rest` in Spark."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
     s3_endpoint, bucket = request.getfixturevalue("s3_endpoint"), request.getfixturevalue("bucket")
@@ -84,7 +77,6 @@ def lake(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lake]:
 
 @pytest.mark.parametrize(("number", "reply", "done"), ANSWERS)
 def test_a_commit_that_is_answered_by_an_error_destroys_nothing(lake: Lake, batch: Batch, number: int, reply: str, *, done: bool) -> None:
-    """Whether the catalog has carried it out or not: each record is there once, and every reader can read the table."""
     table = lake.create()
     commits = itertools.count(1)
 

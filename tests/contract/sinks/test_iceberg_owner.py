@@ -25,7 +25,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A catalog of this module's own."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
     name = f"owned{uuid4().hex}"
@@ -37,7 +36,6 @@ def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> st
 
 @pytest.fixture
 def table(spark: SparkSession, catalog: str) -> Iterator[str]:
-    """An empty table."""
     name = f"{catalog}.db.t{uuid4().hex}"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, name STRING) USING iceberg")
     yield name
@@ -53,18 +51,15 @@ def three(spark: SparkSession, table: str, batch: Batch) -> Any:
 
 
 def java(spark: SparkSession, table: str) -> Any:
-    """The table in Iceberg's API."""
     return IcebergTable.load(spark, table)._table
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
-    """What readers see."""
     spark.catalog.refreshTable(table)
     return sorted(row.id for row in spark.table(table).collect())
 
 
 def refusal(batch: Batch, table: str, number: int) -> str:
-    """What the sink says when it is given a batch."""
     with pytest.raises(Refused) as told:
         iceberg(batch([number]), info(number), table=table, **JSON)
     return str(told.value)
@@ -87,7 +82,6 @@ def drop_refs(table: Any, words: str) -> None:
 def test_a_batch_after_a_rollback_is_refused_and_added_to_the_table_as_it_is(
     spark: SparkSession, table: str, three: Any, batch: Batch, again: int
 ) -> None:
-    """The first way out. Neither skipped nor doubled in silence."""
     roll_back(three)
     words = refusal(batch, table, again)
     assert f"pipeline.args.table: {table}: batch 3 of consumer c was added in snapshot" in words
@@ -98,7 +92,6 @@ def test_a_batch_after_a_rollback_is_refused_and_added_to_the_table_as_it_is(
 
 
 def test_a_batch_after_a_rollback_is_found_when_the_owner_brings_it_back(spark: SparkSession, table: str, three: Any, batch: Batch) -> None:
-    """The second way out: the procedure that is told."""
     roll_back(three)
     told = re.search(r"CALL (\w+)\.system\.set_current_snapshot\('(db\.\w+)', (\d+)\)", refusal(batch, table, 3))
     assert told is not None
@@ -124,7 +117,6 @@ def test_a_table_that_was_replaced_is_refused(spark: SparkSession, table: str, t
 
 
 def test_a_tag_that_maintenance_dropped_is_set_again(spark: SparkSession, table: str, three: Any, batch: Batch) -> None:
-    """The branch shows the same, and after that the snapshots do."""
     three.manageSnapshots().removeTag("sluice-c-3").commit()
     iceberg(batch([3]), info(3), table=table, **JSON)
     assert IcebergTable.load(spark, table).look("c") == Mark(3, tagged=True)
@@ -136,7 +128,6 @@ def test_a_tag_that_maintenance_dropped_is_set_again(spark: SparkSession, table:
 
 
 def test_a_rollback_and_a_dropped_tag_are_refused(table: str, three: Any, batch: Batch) -> None:
-    """The branch names a snapshot that is no part of the table any more."""
     roll_back(three)
     three.manageSnapshots().removeTag("sluice-c-3").commit()
     assert "the table no longer holds it" in refusal(batch, table, 3)
@@ -175,19 +166,15 @@ def test_a_publication_that_another_writer_preceded_is_tried_again(
 
 
 def test_consumers_in_one_table_do_not_end_each_other(spark: SparkSession, table: str, batch: Batch) -> None:
-    """Four at once; none of them raises, and each record is there once."""
     all_at_once(spark, table, batch, 4)
 
 
 @pytest.mark.lake
 def test_consumers_in_one_table_do_not_end_each_other_for_long(spark: SparkSession, table: str, batch: Batch) -> None:
-    """A hundred batches of each."""
     all_at_once(spark, table, batch, 100)
 
 
 def all_at_once(spark: SparkSession, table: str, batch: Batch, batches: int) -> None:
-    """Consumers side by side, which have begun."""
-
     def consume(consumer: int) -> None:
         for number in range(1, batches + 1):
             iceberg(batch([consumer * batches + number]), info(number, f"c{consumer}"), table=table, **JSON)
@@ -199,6 +186,5 @@ def all_at_once(spark: SparkSession, table: str, batch: Batch, batches: int) -> 
 
 
 def test_the_words_of_a_conflict_are_icebergs(spark: SparkSession) -> None:
-    """Classes of these names are in its library."""
     for name in iceberg_table.FASTER:
         assert has_class(spark, f"org.apache.iceberg.exceptions.{name}") or not has_class(spark, "org.apache.iceberg.Table")

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A catalog of this module's own."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
     spark.conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
@@ -41,7 +40,6 @@ def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> st
 
 @pytest.fixture
 def table(spark: SparkSession, catalog: str) -> Iterator[str]:
-    """An empty table."""
     name = f"{catalog}.db.t{uuid4().hex}"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, name STRING) USING iceberg")
     yield name
@@ -49,18 +47,15 @@ def table(spark: SparkSession, catalog: str) -> Iterator[str]:
 
 
 def another_writer(spark: SparkSession, table: str) -> None:
-    """Adds the row 100."""
     spark.sql("SELECT 100L AS id, 'another writer' AS name").writeTo(table).append()
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
-    """What readers see."""
     spark.catalog.refreshTable(table)
     return sorted(row.id for row in spark.table(table).collect())
 
 
 def count(spark: SparkSession, table: str) -> int:
-    """How many rows readers see."""
     return spark.table(table).count()
 
 
@@ -76,7 +71,6 @@ def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, tabl
 
 
 def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession, table: str, batch: Batch) -> None:
-    """The driver was killed between the append and its commit. The first batch begins in a table without snapshots."""
     for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (2, range(10, 15)), (4, range(15, 16))):
         iceberg(batch(numbers), info(number), table=table, **JSON)
     assert ids(spark, table) == list(range(16))
@@ -109,8 +103,6 @@ def test_a_driver_that_stood_still_adds_nothing_after_its_heir(spark: SparkSessi
 
 
 def test_another_writer_between_staging_and_publication_is_kept(spark: SparkSession, table: str, batch: Batch) -> None:
-    """Both are there."""
-
     class Interrupted(IcebergTable):
         def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
             publish = super().stage(consumer, batch)
@@ -126,20 +118,17 @@ def test_another_writer_between_staging_and_publication_is_kept(spark: SparkSess
 
 
 def test_two_consumers_write_to_one_table(spark: SparkSession, table: str, batch: Batch) -> None:
-    """Each has its mark."""
     for consumer, numbers in (("a", [1]), ("b", [2]), ("a", [1]), ("b", [2])):
         iceberg(batch(numbers), info(1, consumer), table=table, **JSON)
     assert ids(spark, table) == [1, 2]
 
 
 def test_a_batch_without_records_moves_the_mark(spark: SparkSession, table: str, batch: Batch) -> None:
-    """A replay finds it."""
     iceberg(batch([]), info(1), table=table, **JSON)
     assert IcebergTable.load(spark, table).look("c") == Mark(1, tagged=True)
 
 
 def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSession, catalog: str, batch: Batch) -> None:
-    """With the columns of the rows, in format 2, partitioned as they are. One that is there stays as it is."""
     name = f"{catalog}.db.t{uuid4().hex}"
     for number in (1, 2):
         iceberg(batch([number]), info(number), table=name, create=True, partition="day", **JSON)
@@ -150,7 +139,6 @@ def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSes
 
 
 def test_two_drivers_make_a_table_at_once(spark: SparkSession, catalog: str, batch: Batch) -> None:
-    """Both looked when there was none."""
     name = f"{catalog}.db.t{uuid4().hex}"
     made, barrier = batch([1]).select("data"), threading.Barrier(2)
 
@@ -165,7 +153,6 @@ def test_two_drivers_make_a_table_at_once(spark: SparkSession, catalog: str, bat
 
 
 def test_a_table_that_is_not_there_is_refused_with_what_makes_one(spark: SparkSession, catalog: str, batch: Batch) -> None:
-    """The statement that is told makes it."""
     name = f"{catalog}.db.t{uuid4().hex}"
     with pytest.raises(
         Refused, match=rf"pipeline\.args\.table: {name}: there is no such table; set pipeline.args.create: true, or create it: CREATE"
@@ -177,14 +164,12 @@ def test_a_table_that_is_not_there_is_refused_with_what_makes_one(spark: SparkSe
 
 
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_added(spark: SparkSession, table: str, batch: Batch) -> None:
-    """With Spark's own words about the column."""
     with pytest.raises(Refused, match=r"too many data columns.*the rows do not fit the table; change pipeline\.args\.schema"):
         iceberg(batch([1]), info(1), table=table)
     assert ids(spark, table) == []
 
 
 def test_a_spark_without_iceberg_is_refused_before_the_first_batch(spark: SparkSession) -> None:
-    """With the way out."""
     if has_class(spark, CATALOG_CLASS):
         pytest.skip("not run: this Spark has Iceberg")
     with pytest.raises(Refused, match=r"pipeline\.args\.table: lake\.db\.t: this Spark has no Iceberg; use an image with it \(docs/images\.md\)"):

@@ -31,15 +31,12 @@ Read = Callable[..., list[dict[str, Any]]]
 
 
 def batch_of(spark: SparkSession, payloads: Sequence[bytes]) -> DataFrame:
-    """Records of one shard, whose numbers are their places."""
     made = [("k", bytearray(data), "orders", "shardId-0", str(n), 0, ARRIVAL) for n, data in enumerate(payloads)]
     return spark.createDataFrame(made, DDL)
 
 
 @pytest.fixture
 def read(spark: SparkSession) -> Read:
-    """Decodes payloads as a sink does."""
-
     def decode(payloads: Sequence[bytes], schema: str, how: str = "json", **args: Any) -> list[dict[str, Any]]:
         asked = options.rows({"decode": how, "schema": schema, **args})
         return [row.asDict(recursive=True) for row in rows.rows(batch_of(spark, payloads), asked).collect()]
@@ -48,7 +45,6 @@ def read(spark: SparkSession) -> Read:
 
 
 def lossless(data: bytes) -> str:
-    """What `_corrupt_record` says of bytes."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -129,7 +125,6 @@ COLUMNS = "id BIGINT, name STRING, x DOUBLE, at TIMESTAMP, items ARRAY<STRUCT<n:
 
 
 def test_what_is_not_one_document_is_kept_whole_beside_the_good_ones(read: Read) -> None:
-    """Each in a row of its own, without loss, and no other column of that row says anything."""
     good = b' {"id":1,"name":"a"}\r\n'
     found = read([good, *NOT_ONE.values(), good], f"{COLUMNS}, _corrupt_record STRING", keep=["sequenceNumber"])
     nothing = {"id": None, "name": None, "x": None, "at": None, "items": None, "of": None}
@@ -141,7 +136,6 @@ def test_what_is_not_one_document_is_kept_whole_beside_the_good_ones(read: Read)
 
 @pytest.mark.parametrize("name", ["two lines", "nothing", "null", "gzip", "another type"])
 def test_what_is_not_one_document_fails_its_batch_and_names_the_record(read: Read, name: str) -> None:
-    """Where the schema has no `_corrupt_record`; what to do stands there too, and nothing of the record's own words."""
     with pytest.raises(Exception, match="MALFORMED_RECORD: shardId shardId-0, sequenceNumber 1, subSequenceNumber 0: it is not") as failed:
         read([b'{"id":1}', NOT_ONE[name]], COLUMNS)
     assert "add _corrupt_record STRING to the schema" in str(failed.value)
@@ -253,7 +247,6 @@ def test_a_text_is_taken_only_in_the_form_of_its_column(read: Read) -> None:
 
 
 def test_a_decimal_is_rounded_to_its_scale_and_the_ends_of_the_calendar_are_times(read: Read) -> None:
-    """Half away from zero; digits before the point do not go."""
     found = read([b'{"x":19.999}', b'{"x":-0.005}', b'{"x":123456789}'], "x DECIMAL(10, 2), _corrupt_record STRING")
     assert [str(row["x"]) for row in found] == ["20.00", "-0.01", "None"]
     times = read([b'{"x":"9999-12-31T23:59:59Z"}', b'{"x":"0001-01-02T00:00:00Z"}'], "x TIMESTAMP, _corrupt_record STRING")
@@ -288,7 +281,6 @@ def in_lines(data: bytes) -> list[tuple[int, dict[str, Any] | str]]:
 
 
 def one_line(line: bytes) -> list[dict[str, Any] | str]:
-    """One document, several side by side, or the whole line."""
     if (one := json_payloads.python_reads(line)) is not None:
         return [one]
     found: list[dict[str, Any] | str] = []
@@ -312,7 +304,6 @@ def one_line(line: bytes) -> list[dict[str, Any] | str]:
 @settings(max_examples=3, phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_lines_are_what_pythons_parser_takes_for_them(spark: SparkSession, seed: int) -> None:
-    """Of any bytes: as many rows as documents, in order, with their places, and each line that is none is kept without loss."""
     random = Random(seed)  # noqa: S311 - payloads are no secrets
     payloads = [
         b"".join(json_payloads.payload(random) + random.choice([b"\n", b"\n", b"\r\n", b"", b" "]) for _ in range(random.randrange(4)))
@@ -346,7 +337,6 @@ LINES = {
 
 
 def test_each_document_of_a_record_is_a_row_with_its_place(read: Read) -> None:
-    """`documentIndex` counts what is in a record; the position of the record is kept as other columns are."""
     asked = {"keep": ["sequenceNumber", "documentIndex"]}
     found = read([data for data, _ in LINES.values()], "id BIGINT, name STRING, _corrupt_record STRING", "json-lines", **asked)
     for n, (name, (_, expected)) in enumerate(LINES.items()):
@@ -356,7 +346,6 @@ def test_each_document_of_a_record_is_a_row_with_its_place(read: Read) -> None:
 
 
 def test_a_line_that_is_no_document_fails_its_batch_and_names_its_place(read: Read) -> None:
-    """Where the schema has no `_corrupt_record`."""
     assert [row["id"] for row in read([b'{"id":1}\n{"id":2}'], "id BIGINT", "json-lines")] == [1, 2]
     with pytest.raises(Exception, match="sequenceNumber 0, subSequenceNumber 0, documentIndex 1: it is not exactly one JSON document"):
         read([b'{"id":1}\n{"id":'], "id BIGINT", "json-lines")
@@ -378,19 +367,16 @@ COLLIDING: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("args", "message"), COLLIDING)
 def test_a_column_that_would_be_lost_is_refused_before_the_first_batch(spark: SparkSession, args: dict[str, Any], message: str) -> None:
-    """By its name."""
     with pytest.raises(Refused, match=message):
         rows.check(spark, options.rows({"decode": "json"} | args))
 
 
 def test_columns_of_the_same_names_are_good_where_nothing_is_added(spark: SparkSession, read: Read) -> None:
-    """A document may have a column `arrival_day`, or one of the batch that nobody keeps."""
     assert read([b'{"arrival_day":"x","shardId":"y"}'], "arrival_day STRING, shardId STRING") == [{"arrival_day": "x", "shardId": "y"}]
     rows.check(spark, options.rows({"decode": "json", "schema": "arrival_day STRING", "partition": "hour", "keep": ["approximateArrivalTimestamp"]}))
 
 
 def test_a_process_of_its_own_decodes_as_the_sinks_do(spark: SparkSession) -> None:
-    """`json_rows`: a batch with columns of its own, or with nothing but `data`; a wrong argument is refused by name."""
     batch = batch_of(spark, [b'{"approximateArrivalTimestamp":"x"}']).selectExpr("data", "1 AS mine")
     assert json_rows(batch, "approximateArrivalTimestamp STRING", ["mine"]).collect() == [("x", 1)]
     for data in (b"no", b"\xff"):

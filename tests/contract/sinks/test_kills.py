@@ -51,7 +51,6 @@ class Place:
 
 @pytest.fixture
 def iceberg(spark: SparkSession, tmp_path: Path) -> Place:
-    """A table on a disk, read by pyiceberg."""
     pyiceberg = pytest.importorskip("pyiceberg.table", reason="not run: there is no pyiceberg")
     if not has_class(spark, CATALOG_CLASS):
         pytest.skip("not run: this Spark has no Iceberg")
@@ -81,8 +80,6 @@ def delta(spark: SparkSession, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def parquet(s3a: str, s3_endpoint: str, s3_files: fs.FileSystem) -> Place:
-    """Files on S3, read by pyarrow."""
-
     def ids() -> list[int]:
         found: list[int] = (
             ds.dataset(committed_files(s3a.removeprefix("s3a://"), filesystem=s3_files), filesystem=s3_files).to_table()["id"].to_pylist()
@@ -94,13 +91,11 @@ def parquet(s3a: str, s3_endpoint: str, s3_files: fs.FileSystem) -> Place:
 
 
 def killing(consuming: Consuming, place: Place, sink: str, kills: int, folder: Path, **args: Any) -> ConsumerProcess:
-    """A consumer with a batch for each kill, and one more."""
     told = {"sink": sink, "options": dict(place.options), "kills": kills, "steps": place.steps, "folder": str(folder), **args}
     return consuming(numbers(kills), "sink_pipelines:killed", told, place.spark_conf, lease=LEASE, maxRecordsPerShard=PER_SHARD)
 
 
 def numbers(kills: int) -> range:
-    """Of all documents in the stream."""
     return range((kills + 1) * PER_SHARD * 2)
 
 
@@ -112,7 +107,6 @@ def run_through(consumer: ConsumerProcess, kills: int) -> list[dict[str, Any]]:
 
 
 def check_replays(attempts: list[dict[str, Any]], kills: int) -> None:
-    """Every kill was followed by a replay of that batch, which was not killed."""
     killed = [attempt["batch"] for attempt in attempts if attempt["kill"]]
     assert killed == list(range(1, kills + 1))
     assert [attempt["batch"] for attempt in attempts if attempt["replay"]] == killed
@@ -136,7 +130,6 @@ def test_each_record_is_there_once_though_the_driver_is_killed_before_every_comm
 def test_a_sink_that_does_not_hold_its_key_with_its_rows_is_found(
     request: pytest.FixtureRequest, consuming: Consuming, spark: SparkSession, tmp_path: Path, sabotage: str, sink: str
 ) -> None:
-    """One kill shows it: rows are there twice, or not at all."""
     place: Place = request.getfixturevalue(sink)
     if sink == "iceberg":
         mine = f"lake_{sabotage}"

@@ -33,7 +33,6 @@ def way(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.fixture
 def world(spark: SparkSession, way: Delivery) -> World:
-    """Its consumer."""
     return World(spark, way.process)
 
 
@@ -139,7 +138,6 @@ def test_a_second_writer(world: World, way: Delivery, spark: SparkSession) -> No
 
 
 def test_an_empty_batch(world: World, way: Delivery) -> None:
-    """A batch without records is delivered, and again; what comes after it is there."""
     world.dies_after(1)
     world.until_idle()
     world.put(0)
@@ -150,7 +148,6 @@ def test_an_empty_batch(world: World, way: Delivery) -> None:
 
 
 def test_the_owner_adds_a_column(world: World, way: Delivery) -> None:
-    """While a batch is open: rows of before and after it are there once."""
     world.put(0, 1)
     world.dies_after(1)
     way.alter()

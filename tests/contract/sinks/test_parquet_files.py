@@ -27,7 +27,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(params=["disk", "s3a"])
 def place(request: pytest.FixtureRequest) -> tuple[str, fs.FileSystem, str]:
-    """A path for Spark; the file system, and the path there, for pyarrow."""
     root: str = request.getfixturevalue(request.param)
     if request.param == "disk":
         return root, fs.LocalFileSystem(), root.removeprefix("file://")
@@ -35,21 +34,18 @@ def place(request: pytest.FixtureRequest) -> tuple[str, fs.FileSystem, str]:
 
 
 def ids(place: tuple[str, fs.FileSystem, str]) -> list[int]:
-    """All that counts, as a reader sees it."""
     _, files, root = place
     found: list[int] = ds.dataset(committed_files(root, filesystem=files), filesystem=files).to_table()["id"].to_pylist()
     return sorted(found)
 
 
 def test_each_record_is_there_once_though_batches_come_again(place: Any, batch: Batch) -> None:
-    """The driver was killed between the write and its commit."""
     for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (2, range(10, 15))):
         parquet(batch(numbers), info(number), path=place[0], **JSON)
     assert ids(place) == list(range(15))
 
 
 def test_what_a_killed_driver_left_does_not_count_and_goes(place: Any, batch: Batch) -> None:
-    """Its attempt has files, and no manifest."""
     left = f"{place[0]}/c/{1:012d}/dead"
     batch(range(7)).selectExpr("CAST(sequenceNumber AS BIGINT) AS id").write.parquet(left)
     parquet(batch(range(10)), info(1), path=place[0], **JSON)
@@ -90,7 +86,6 @@ def test_a_server_that_ignores_the_condition_is_refused(spark: SparkSession, s3a
 
 @pytest.mark.slow
 def test_files_are_grouped_by_arrival(place: Any, batch: Batch) -> None:
-    """A column that readers find in the path."""
     parquet(batch(range(4)), info(1), path=place[0], partition="hour", **JSON)
     assert all("/arrival_hour=2026-11-24-10/" in name for name in committed_files(place[2], filesystem=place[1]))
     assert ids(place) == list(range(4))
@@ -123,7 +118,6 @@ def test_a_batch_without_records_is_written_too(place: Any, batch: Batch, groupe
 
 
 def test_a_document_that_does_not_fit_fails_its_batch_unless_the_schema_has_room_for_it(disk: str, batch: Batch) -> None:
-    """Nothing of the batch counts then."""
     with pytest.raises(Exception, match="MALFORMED_RECORD"):
         parquet(batch([1]), info(1), path=disk, decode="json", schema="id ARRAY<INT>")
     assert committed_files(disk) == []
@@ -134,7 +128,6 @@ def test_a_document_that_does_not_fit_fails_its_batch_unless_the_schema_has_room
 
 @pytest.mark.slow
 def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None:
-    """Rows of many tasks come into one file."""
     many = batch(range(1000)).repartition(6)
     parquet(many, info(1), path=disk, fileBytes=1 << 27, **JSON)
     parquet(many, info(2), path=disk, **JSON)
@@ -145,7 +138,6 @@ def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("own", [None, "777b"])
 def test_the_size_of_files_is_no_setting_of_the_users_queries(spark: SparkSession, disk: str, batch: Batch, own: str | None) -> None:
-    """The session has what it had, also after a batch that failed. Files are split while it is written."""
     default = spark.conf.get(FILE_SIZE)
     if own:
         spark.conf.set(FILE_SIZE, own)
@@ -170,7 +162,6 @@ def test_the_size_of_files_is_no_setting_of_the_users_queries(spark: SparkSessio
     ],
 )
 def test_what_would_fail_is_refused_before_the_first_batch(spark: Any, args: dict[str, Any], message: str) -> None:
-    """By the name of its field."""
     with pytest.raises(Refused, match=message):
         parquet.prepare(spark, args)
 

@@ -27,18 +27,15 @@ Sabotaged = Callable[[dict[str, Any], Any, Part], None]
 
 
 def stored(database: str) -> dict[str, int]:
-    """How often each order was written, by its id."""
     with psycopg.connect(database) as reader:
         return dict(reader.execute("SELECT id, changes FROM orders").fetchall())
 
 
 def once(*numbers: int) -> dict[str, int]:
-    """These orders, each written once."""
     return {f"k{number}": 1 for number in numbers}
 
 
 def rows(*numbers: int) -> Iterator[pa.RecordBatch]:
-    """A part as a task has it."""
     made = [
         {"shardId": "s", "sequenceNumber": str(n), "subSequenceNumber": 0, "partitionKey": f"k{n}", "data": f'{{"id": {n}}}'.encode()}
         for n in numbers
@@ -53,7 +50,6 @@ def attempt(function: Function, database: str, read: Iterator[pa.RecordBatch] | 
 
 
 def holding(reached: threading.Event, go_on: threading.Event, *, fails: bool = False) -> Iterator[pa.RecordBatch]:
-    """A part whose last rows come late, or never."""
     yield from rows(0, 1, 2)
     reached.set()
     assert go_on.wait(SECONDS)
@@ -88,7 +84,6 @@ def holds_each_record_once(function: Function, database: str, batch: Batch, mark
 
 @pytest.mark.slow
 def test_each_record_is_stored_once_though_a_task_was_killed_and_batches_come_again(database: str, batch: Batch, tmp_path: Path) -> None:
-    """The position and the rows are one transaction."""
     holds_each_record_once(documented()["upsert"], database, batch, tmp_path / "died")
 
 
@@ -118,14 +113,12 @@ def keyed_by_the_batch(names: dict[str, Any], part_rows: Any, part: Part) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("sabotage", [rows_committed_first, rows_without_a_position, keyed_by_the_batch])
 def test_a_position_that_is_not_in_the_rows_transaction_is_caught(sabotage: Sabotaged, database: str, batch: Batch, tmp_path: Path) -> None:
-    """By the same claim."""
     names = {name: value for name, value in documented().items() if name in ("psycopg", "LOCK", "MOVE", "UPSERT")}
     with pytest.raises(AssertionError):
         holds_each_record_once(lambda part_rows, part: sabotage(names, part_rows, part), database, batch, tmp_path / "died")
 
 
 def test_a_later_record_of_a_key_replaces_the_earlier_one(database: str, batch: Batch) -> None:
-    """That is what an upsert is for."""
     for number in (1, 2):
         rows = batch(range(4)).withColumn("sequenceNumber", (f.col("sequenceNumber") + 10 * number).cast("bigint").cast("string"))
         foreach(rows, info(number, database=database), documented()["upsert"])
@@ -133,7 +126,6 @@ def test_a_later_record_of_a_key_replaces_the_earlier_one(database: str, batch: 
 
 
 def test_a_function_that_raises_in_the_middle_stores_nothing_of_that_part(database: str) -> None:
-    """Nor its position: the next attempt stores it."""
     reached, go_on = threading.Event(), threading.Event()
     go_on.set()
     with pytest.raises(OSError, match="the stream is gone"):
@@ -161,7 +153,6 @@ def test_of_two_attempts_at_the_same_time_one_stores_the_part(database: str, *, 
 
 
 def waiting(database: str) -> bool:
-    """Whether an attempt waits at another one's lock."""
     with psycopg.connect(database) as reader:
         found = reader.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").fetchone()
         return found == (1,)

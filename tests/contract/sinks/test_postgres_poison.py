@@ -18,7 +18,6 @@ LEASE = 8  # seconds: each try after the first one waits for it, and a busy mach
 
 
 def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **args: Any) -> ConsumerProcess:
-    """Of twenty records, one of which cannot be processed."""
     told = {"database": database, "poison": poison, "folder": str(folder), **args}
     made = consuming(RECORDS, "postgres_pipelines:upserts", told, {}, lease=LEASE)
     made.written["onError"] = {"attempts": 3, "deadLetter": {"path": (folder / "letters").as_uri()}}
@@ -26,7 +25,6 @@ def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **a
 
 
 def check(folder: Path, database: str, left_out: set[int]) -> None:
-    """Every record is stored once, or has one letter."""
     with psycopg.connect(database) as reader:
         stored: dict[str, int] = dict(reader.execute("SELECT id, changes FROM orders").fetchall())
     assert stored == {f"k{number}": 1 for number in RECORDS if number not in left_out}
@@ -47,7 +45,6 @@ def test_records_beside_a_poison_record_are_stored_once(consuming: Consuming, tm
 
 @pytest.mark.lake
 def test_records_beside_a_poison_record_are_stored_once_through_kills_and_rejects(consuming: Consuming, tmp_path: Path, database: str) -> None:
-    """A worker dies in its transaction, a driver between the store and the commit, and a record is rejected before."""
     made = consumer(consuming, tmp_path, database, 9, rejected=2, kills=True)
     codes = [made.run().code]
     while codes[-1] != 0 and len(codes) < LIVES:

@@ -25,7 +25,6 @@ Tried = Callable[..., ReplayVerdict]
 
 @pytest.fixture
 def records(spark: SparkSession) -> DataFrame:
-    """Nine records of three shards, in two tasks."""
     return batch(spark, [TestRecord({"id": n}, shard=SHARDS[n % 3]) for n in range(9)], tasks=2)
 
 
@@ -42,19 +41,16 @@ def tried(records: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def in_files(path: str) -> list[str]:
-    """Sequence numbers in Parquet files, if there are any."""
     found: list[str] = ds.dataset(path, format="parquet").to_table()["sequenceNumber"].to_pylist() if Path(path).exists() else []
     return found
 
 
 def in_database(path: str) -> list[str]:
-    """Sequence numbers in SQLite."""
     with planted.database(path) as database:
         return [sequence for (sequence,) in database.execute("SELECT sequence FROM orders")]
 
 
 def said(verdict: ReplayVerdict) -> dict[str, str]:
-    """What went wrong, by the moment of the kill."""
     return {f"{miscount.point.when} {miscount.point.what}": str(miscount) for miscount in verdict.failures}
 
 
@@ -70,7 +66,6 @@ def test_an_append_doubles_what_it_had_written(tried: Tried) -> None:
 
 @pytest.mark.slow
 def test_a_marker_that_is_written_first_loses_the_batch(tried: Tried) -> None:
-    """From the marker until the rows are there."""
     verdict = tried(planted.marker_first, in_files)
     assert list(said(verdict)) == ["after open", "before DataFrameWriter.parquet"]
     assert {len(miscount.missing) for miscount in verdict.failures} == {9}
@@ -114,7 +109,6 @@ def test_calls_in_tasks_without_a_key_double_a_shard_that_was_done(tried: Tried,
 
 @pytest.mark.slow
 def test_rows_that_are_sent_one_by_one_come_again_after_a_kill_half_way(tried: Tried, in_one_task: DataFrame) -> None:
-    """In `foreachPartition` of a DataFrame; four of eight rows were in."""
     verdict = tried(planted.row_by_row, in_database, in_one_task)
     halves = [len(miscount.extra) for miscount in verdict.failures if miscount.point.when == "half-way through"]
     assert halves == [4]
@@ -128,7 +122,6 @@ def test_a_function_that_nothing_shows_is_named(tried: Tried) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), pytest.param(planted.upserts, in_database, marks=pytest.mark.lake)])
 def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
-    """And the verdict says how often it was killed."""
     verdict = tried(process, held, shortened=True)
     verdict.check()
     assert verdict.once
@@ -148,7 +141,6 @@ def test_a_key_made_of_the_batch_doubles_what_a_shortened_batch_brings_again(tri
 
 
 def test_a_batch_of_one_record_is_not_shortened(tried: Tried, spark: SparkSession) -> None:
-    """There is nothing to let go."""
     assert tried(planted.overwrites, in_files, batch(spark, [1]), shortened=True).shortened == ()
 
 
@@ -165,7 +157,6 @@ def test_a_killed_run_cleans_nothing_up(tried: Tried) -> None:
 
 
 def test_nothing_stays_replaced(tried: Tried) -> None:
-    """Whatever happens in a run."""
     before = (JavaMember.__call__, RDD.foreach, RDD.foreachPartition, open, os.rename)
     with pytest.raises(Refused, match="no_such"):
         tried(planted.append, in_files, writes=["planted:no_such"])
@@ -184,13 +175,11 @@ def test_nothing_stays_replaced(tried: Tried) -> None:
     ],
 )
 def test_what_would_prove_nothing_is_refused(tried: Tried, process: Any, held: Any, writes: Any, message: str) -> None:
-    """By the name of the argument."""
     with pytest.raises(Refused, match=message):
         tried(process, held, writes=writes)
 
 
 def test_the_database_of_these_tests_has_transactions(tmp_path: Path) -> None:
-    """What a connection did not commit is gone."""
     path = str(tmp_path / "any")
     planted.database(path).execute("INSERT INTO orders VALUES ('1')")
     assert in_database(path) == []

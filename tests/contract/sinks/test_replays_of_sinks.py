@@ -22,12 +22,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 @pytest.fixture
 def orders(spark: SparkSession) -> DataFrame:
-    """Six documents of two shards."""
     return batch(spark, [TestRecord({"id": n, "name": f"order {n}"}, shard=f"shardId-{n % 2}") for n in range(6)])
 
 
 def killed_at(verdict: ReplayVerdict) -> set[str]:
-    """The moments that were tried."""
     return {f"{point.when} {point.what}" for point in verdict.points}
 
 
@@ -60,7 +58,6 @@ def test_delta(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
 
 @pytest.fixture
 def catalog(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """Of Iceberg, on disk."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
     name = f"c{uuid4().hex}"
@@ -73,8 +70,6 @@ def catalog(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 
 def test_iceberg(spark: SparkSession, orders: DataFrame, catalog: str) -> None:
-    """Around every commit of its API."""
-
     def empty(number: int) -> dict[str, str]:
         spark.sql(f"CREATE TABLE {catalog}.db.t{number} (id BIGINT, name STRING) USING iceberg")
         return {"table": f"{catalog}.db.t{number}"}
@@ -89,7 +84,6 @@ def test_iceberg(spark: SparkSession, orders: DataFrame, catalog: str) -> None:
 
 
 def test_a_keyed_function_for_each_shard(orders: DataFrame, tmp_path: Path) -> None:
-    """Two tasks side by side, a worker killed in each."""
     verdict = replays(
         planted.upserts,
         orders,

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.spark
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
-    """What readers see."""
     spark.catalog.refreshTable(table)
     return sorted(row.id for row in spark.table(table).collect())
 
@@ -32,7 +31,6 @@ def ids(spark: SparkSession, table: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A catalog of this module's own."""
     if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
         pytest.skip("not run: this Spark has no Iceberg")
     name = f"rolled{uuid4().hex}"
@@ -87,7 +85,6 @@ def test_batches_are_taken_out_of_an_iceberg_table_and_the_next_ones_are_added(s
 
 
 def test_a_snapshot_that_has_expired_is_refused_by_its_number(spark: SparkSession, table: str, batch: Batch) -> None:
-    """With what to do instead."""
     for number in (1, 2, 3):
         iceberg(batch([number]), info(number), table=table, **JSON)
     IcebergTable.load(spark, table).java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
@@ -104,14 +101,12 @@ def test_a_snapshot_that_has_expired_is_refused_by_its_number(spark: SparkSessio
 
 @pytest.fixture
 def path(spark: SparkSession, disk: str) -> str:
-    """A path without a table."""
     if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         pytest.skip("not run: this Spark's session has no Delta")
     return f"{disk}/the orders"
 
 
 def read_delta(spark: SparkSession, path: str) -> list[int]:
-    """What readers see."""
     return sorted(row.id for row in spark.read.format("delta").load(path).collect())
 
 
@@ -135,7 +130,6 @@ def test_batches_are_taken_out_of_a_delta_table_and_the_next_ones_are_added(spar
 
 
 def test_a_delta_table_that_is_not_there_is_refused(spark: SparkSession, path: str) -> None:
-    """By its place."""
     with pytest.raises(Refused, match=r"--place: .*there is no such Delta table"):
         rollback_reading.read(spark, "delta", path, "c", 3)
 
@@ -159,7 +153,6 @@ def test_batches_are_taken_out_of_a_folder_by_commands_that_name_their_files(spa
 
 
 def test_commands_for_files_on_s3_are_those_of_its_command_line(spark: SparkSession, s3a: str, batch: Batch) -> None:
-    """The scheme is s3 there."""
     parquet(batch([1]), info(1), path=s3a, **JSON)
     found = rollback_reading.read(spark, "parquet", s3a, "c", 1)
     plain = s3a.replace("s3a://", "s3://")
@@ -167,13 +160,11 @@ def test_commands_for_files_on_s3_are_those_of_its_command_line(spark: SparkSess
 
 
 def test_a_file_system_without_commands_of_ours_is_refused_by_its_scheme(spark: SparkSession) -> None:
-    """As the sink refuses it."""
     with pytest.raises(Refused, match=r"--place: ftp://lake/orders: Sluice does not know ftp://"):
         rollback_reading.read(spark, "parquet", "ftp://lake/orders", "c", 1)
 
 
 def test_it_is_known_which_sink_a_configuration_has() -> None:
-    """Of a function of yours it is not."""
     from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig  # noqa: PLC0415 - for this test alone
 
     def config(entrypoint: str, **args: Any) -> Config:

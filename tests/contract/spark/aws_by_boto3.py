@@ -16,7 +16,6 @@ WAITED = {"stream-exists": "DescribeStream"}
 
 
 def main(service: str, command: str, *options: str) -> None:
-    """One call."""
     words = list(options)
     client: Any = boto3.client(service)  # type: ignore[call-overload]  # a service by its name
     if command == "wait":

@@ -25,7 +25,6 @@ SLOW_SHARDS, SLOW_RECORDS = 2, 48
 
 @pytest.fixture(scope="session")
 def aws(credentials: None, dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[StreamConfig]:  # noqa: ARG001 - set for all
-    """A stream with records in every shard, and where it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
@@ -51,21 +50,17 @@ def slow_stream(aws: StreamConfig) -> StreamConfig:
 
 
 def stream_document(stream: StreamConfig) -> dict[str, str | None]:
-    """The stream, as a configuration file has it."""
     names = {"name": stream.name, "region": stream.region}
     return names | {"kinesisEndpoint": stream.kinesis_endpoint, "dynamodbEndpoint": stream.dynamodb_endpoint}
 
 
 def configuration(aws: StreamConfig, entrypoint: str, **batch: Any) -> Config:
-    """A configuration with a table of its own."""
     table = CheckpointsConfig(f"spark-{uuid4()}")
     return Config(aws, table, PipelineConfig(entrypoint), name="spark", batch=BatchConfig(**batch), lease_duration_seconds=3)
 
 
 @dataclass
 class Epoch:
-    """One epoch of a consumer in this process, its lease taken."""
-
     spark: SparkSession
     config: Config
     consumer: Consumer = field(init=False)
@@ -82,7 +77,6 @@ class Epoch:
         self.engine = SparkEngine(self.spark, self.config, catalog.describe(), (epoch.generation, self.consumer.row.consumer_id))
 
     def batch(self) -> tuple[ShardRow, ...]:
-        """Runs the next batch; its rows as committed."""
         plan = self.consumer.plan()
         assert plan is not None
         return self.consumer.run(plan, self.engine).rows

@@ -13,7 +13,6 @@ def _amount(order: dict[str, Any]) -> int:
 
 
 def in_driver(batch: DataFrame, _info: Any) -> None:
-    """After it read everything."""
     for row in batch.collect():
         _amount({"amuont": row.data})
 
@@ -25,5 +24,4 @@ def _checked(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 def in_task(batch: DataFrame, _info: Any) -> None:
-    """In a Python worker; the job fails."""
     batch.rdd.mapPartitions(_checked).collect()

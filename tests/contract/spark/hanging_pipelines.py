@@ -15,19 +15,16 @@ from pyspark.sql import DataFrame
 
 
 def in_python(_batch: DataFrame, _info: Any) -> None:
-    """In the driver's Python."""
     while True:
         time.sleep(3600)
 
 
 def in_jvm(batch: DataFrame, _info: Any) -> None:
-    """In a call into the driver's JVM."""
     jvm: Any = batch.sparkSession._jvm
     jvm.java.lang.Thread.sleep(3_600_000)
 
 
 def in_socket(_batch: DataFrame, _info: Any) -> None:
-    """In a sink that takes the connection, and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as there:
         there.recv(1)
 
@@ -39,7 +36,6 @@ def _stopped(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 def in_stopped_worker(batch: DataFrame, _info: Any) -> None:
-    """In a task whose Python worker is stopped."""
     batch.rdd.mapPartitions(_stopped).collect()
 
 
@@ -77,7 +73,6 @@ def moving(batch: DataFrame, info: Any) -> None:
 
 
 def on_poison(batch: DataFrame, info: Any) -> None:
-    """On a record that it cannot deal with."""
     if any(bytes(row.data).startswith(POISON) for row in batch.collect()):
         time.sleep(3600)
     in_driver(batch, info)

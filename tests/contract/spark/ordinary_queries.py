@@ -40,7 +40,6 @@ def out(rows: DataFrame) -> None:
 
 
 def late(rows: Iterable[Any]) -> Iterator[Any]:
-    """A partition that takes its time."""
     time.sleep(SLOW_SECONDS)
     yield from rows
 
@@ -67,7 +66,6 @@ def turned(kind: str, hint: str) -> Query:
 
 
 def cached(batch: DataFrame, _: Path) -> None:
-    """Two reads of a cache, which is let go of."""
     rows = batch.cache()
     assert rows.count() == rows.select(KEY).count()
     out(rows)
@@ -75,7 +73,6 @@ def cached(batch: DataFrame, _: Path) -> None:
 
 
 def files(batch: DataFrame, path: Path) -> None:
-    """A count, and files sorted within partitions of the table."""
     number = batch.count()
     written = batch.repartition(2, "shardId").sortWithinPartitions("sequenceNumber")
     written.write.mode("overwrite").partitionBy("shardId").parquet(str(path))
@@ -84,18 +81,15 @@ def files(batch: DataFrame, path: Path) -> None:
 
 
 def windows(batch: DataFrame, _: Path) -> None:
-    """The newest record of each key."""
     newest = Window.partitionBy(KEY).orderBy(F.desc("sequenceNumber"))
     out(batch.withColumn("n", F.row_number().over(newest)).filter("n = 1"))
 
 
 def iterated(batch: DataFrame, _: Path) -> None:
-    """Row by row, with the next partition read ahead."""
     assert len(list(batch.toLocalIterator(prefetchPartitions=True))) == batch.count()
 
 
 def counted(batch: DataFrame, _: Path) -> None:
-    """What every counter agrees on."""
     grouped = batch.groupBy(KEY).agg(F.count("*").alias("n"), F.collect_list("data"))
     total = grouped.agg(F.sum("n")).collect()[0][0] or 0
     assert total == batch.count() == len(batch.collect()) == batch.union(batch).count() / 2 == len(batch.toPandas())
@@ -105,13 +99,11 @@ def counted(batch: DataFrame, _: Path) -> None:
 
 
 def nowhere(rows: Iterator[Any]) -> None:
-    """A sink of a task."""
     for _ in rows:
         pass
 
 
 def whole(batch: DataFrame, path: Path) -> None:
-    """Ordinary queries that read everything."""
     counted(batch, path)
     cached(batch, path)
     windows(batch, path)
@@ -123,7 +115,6 @@ def whole(batch: DataFrame, path: Path) -> None:
 
 
 def parts(batch: DataFrame, _: Path) -> None:
-    """Queries that stop when they have enough."""
     batch.take(1)
     batch.limit(2).collect()
     batch.isEmpty()
@@ -134,28 +125,24 @@ def parts(batch: DataFrame, _: Path) -> None:
 
 
 def broadcast(batch: DataFrame, path: Path) -> None:
-    """Joins whose dimension is sent to every task."""
     for kind in ("inner", "left", "semi", "anti"):
         joined(kind, "broadcast")(batch, path)
     out(batch.crossJoin(F.broadcast(dimension(batch).select("value"))))
 
 
 def merged(batch: DataFrame, path: Path) -> None:
-    """Joins of two shuffles, sorted, of every kind, or with a table built of one."""
     for kind in KINDS:
         joined(kind, "merge")(batch, path)
     joined("inner", "shuffle_hash")(batch, path)
 
 
 def aggregated(batch: DataFrame, path: Path) -> None:
-    """Counts by key, joined with a dimension that Spark knows to be small."""
     out(batch.groupBy(KEY).count().join(dimension(batch), KEY))
     out(batch.groupBy(KEY).count().join(batch, KEY))
     joined("inner", "merge", rows=0)(batch, path)
 
 
 def built(batch: DataFrame, path: Path) -> None:
-    """The batch is the side that is built, and the other side has nothing."""
     turned("inner", "broadcast")(batch, path)
     turned("semi", "merge")(batch, path)
     turned("inner", "shuffle_hash")(batch, path)
@@ -166,7 +153,6 @@ GROUPS: dict[str, Query] = {group.__name__: group for group in (whole, parts, br
 
 
 def process(batch: DataFrame, info: Any) -> None:
-    """The group that `args` names. Fails afterwards if `args` say so."""
     GROUPS[info.args["group"]](batch, Path(info.args["path"], str(info.batch)))
     if info.args["fails"]:
         raise RuntimeError("the sink is full")

@@ -22,12 +22,10 @@ seen: list[Any] = []
 
 
 def collect(batch: DataFrame, info: Any) -> None:
-    """Reads everything once."""
     seen.append((info.batch, sorted(int(row.data) for row in batch.select("data").collect())))
 
 
 def hang_in_python(_batch: DataFrame, _info: Any) -> None:
-    """A loop of the driver's, without Spark."""
     seen.append("hangs")
     while True:
         time.sleep(0.01)
@@ -40,7 +38,6 @@ def _asleep(rows: Any) -> Any:
 
 
 def hang_in_a_task(batch: DataFrame, _info: Any) -> None:
-    """A task that does not end."""
     batch.rdd.mapPartitions(_asleep).collect()
 
 
@@ -58,7 +55,6 @@ prepared_for_ever.prepare = _hang_in_a_task  # type: ignore[attr-defined]  # wha
 
 
 def twice(batch: DataFrame, info: Any) -> None:
-    """Two actions on the same frame, and a union with itself."""
     seen.append((batch.count(), batch.count(), batch.union(batch).count()))
     collect(batch, info)
 
@@ -68,7 +64,6 @@ def nothing(_batch: DataFrame, _info: Any) -> None:
 
 
 def a_look(batch: DataFrame, _info: Any) -> None:
-    """Reads a part only."""
     seen.append(len(batch.limit(1).collect()))
 
 
@@ -79,7 +74,6 @@ def _failing(rows: Any) -> Any:
 
 
 def swallow(batch: DataFrame, _info: Any) -> None:
-    """Catches a failed job, as a user's code may."""
     try:
         batch.rdd.mapPartitions(_failing).collect()
     except Exception as error:  # noqa: BLE001 - what this pipeline is about
@@ -90,21 +84,18 @@ READ, FAILED = threading.Event(), threading.Event()
 
 
 def wait_for_a_failure(batch: DataFrame, info: Any) -> None:
-    """Has its batch open while a job of another consumer fails."""
     collect(batch, info)
     READ.set()
     assert FAILED.wait(60)
 
 
 def fail_beside_another(batch: DataFrame, info: Any) -> None:
-    """Its job fails while the other has its batch open, and it keeps that to itself."""
     assert READ.wait(60)
     swallow(batch, info)
     FAILED.set()
 
 
 def swallow_query(batch: DataFrame, _info: Any) -> None:
-    """Catches a failed SQL query with a description."""
     batch.sparkSession.sparkContext.setJobDescription("my report")
     try:
         batch.mapInArrow(_failing, batch.schema).write.format("noop").mode("overwrite").save()
@@ -115,7 +106,6 @@ def swallow_query(batch: DataFrame, _info: Any) -> None:
 
 
 def swallow_rows(batch: DataFrame, _info: Any) -> None:
-    """Catches a failure half-way through the rows."""
     try:
         seen.append(len(list(batch.mapInArrow(_failing, batch.schema).toLocalIterator())))
     except Exception as error:  # noqa: BLE001 - what this pipeline is about
@@ -123,7 +113,6 @@ def swallow_rows(batch: DataFrame, _info: Any) -> None:
 
 
 def swallow_cancelled(batch: DataFrame, _info: Any) -> None:
-    """Begins to read in a thread, and thinks better of it."""
     context = batch.sparkSession.sparkContext
     canceller = threading.Thread(target=lambda: (_until_a_job_runs(batch), context.cancelAllJobs()))
     canceller.start()
@@ -135,7 +124,6 @@ def swallow_cancelled(batch: DataFrame, _info: Any) -> None:
 
 
 def running(batch: DataFrame) -> int:
-    """How many jobs run now; all that has ended is known to have ended."""
     context: Any = batch.sparkSession.sparkContext
     context._jsc.sc().listenerBus().waitUntilEmpty()
     return len(context.statusTracker().getActiveJobsIds())
@@ -188,17 +176,14 @@ def swallow_rows_later(batch: DataFrame, _info: Any) -> None:
 
 
 def read_late(batch: DataFrame, _info: Any) -> None:
-    """Returns while a job of its query reads the batch."""
     _not_needed(batch)
 
 
 def fail_late(batch: DataFrame, _info: Any) -> None:
-    """Returns while a job of its query is about to fail."""
     _not_needed(batch, _failing)
 
 
 def beside(batch: DataFrame, _info: Any) -> None:
-    """Reads the batch while a thread has a long job of its own."""
     context = batch.sparkSession.sparkContext
 
     def work() -> None:
@@ -224,19 +209,16 @@ def repeat(batch: DataFrame, _info: Any) -> None:
 
 
 def leave(batch: DataFrame, _info: Any) -> None:
-    """Ends the program, as a command line does, when all is read."""
     batch.count()
     sys.exit(0)
 
 
 def interrupt(batch: DataFrame, _info: Any) -> None:
-    """Somebody presses Ctrl-C."""
     batch.count()
     raise KeyboardInterrupt
 
 
 def refuse(_batch: DataFrame, _info: Any) -> None:
-    """Has no use for its arguments."""
     raise Refused("pipeline.args.path: missing")
 
 
@@ -253,7 +235,6 @@ refuse_early.prepare = _no_path  # type: ignore[attr-defined]  # as docs/interfa
 
 
 def refuse_after_a_look(batch: DataFrame, _info: Any) -> None:
-    """Reads, and finds that its sink has no table."""
     batch.count()
     raise Refused("pipeline.args.table: there is no such table")
 
@@ -265,7 +246,6 @@ def _slow(rows: Any) -> Any:
 
 
 def leave_running(batch: DataFrame, _info: Any) -> None:
-    """Returns while a job of a thread of its own still runs."""
     thread = threading.Thread(target=lambda: seen.append(batch.rdd.mapPartitions(_slow).collect()), daemon=True)
     thread.start()
     _until_a_job_runs(batch)
@@ -273,13 +253,11 @@ def leave_running(batch: DataFrame, _info: Any) -> None:
 
 
 def fail(batch: DataFrame, _info: Any) -> None:
-    """Reads, then raises."""
     batch.count()
     raise RuntimeError("the sink is full")
 
 
 def fail_in_a_task(batch: DataFrame, _info: Any) -> None:
-    """A mistake in a function that runs on executors."""
     batch.rdd.mapPartitions(_failing).collect()
 
 
@@ -290,19 +268,15 @@ def _minute(rows: Any) -> Any:
 
 
 def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """For `mapInArrow`: as they come."""
     return batches
 
 
 def long_job(batch: DataFrame, info: Any) -> None:
-    """Waits for a job of a minute."""
     seen.append(info.batch)
     batch.rdd.mapPartitions(_minute).collect()
 
 
 def _beside_a_job(batch: DataFrame) -> None:
-    """Returns while a job of a minute runs, which belongs to the run."""
-
     def work() -> None:
         with contextlib.suppress(Exception):  # it is cancelled
             batch.rdd.mapPartitions(_minute).count()
@@ -314,18 +288,15 @@ def _beside_a_job(batch: DataFrame) -> None:
 
 
 def fail_beside_a_job(batch: DataFrame, _info: Any) -> None:
-    """Raises while a job of its own runs."""
     _beside_a_job(batch)
     raise RuntimeError("the sink is full")
 
 
 def interrupt_beside_a_job(batch: DataFrame, _info: Any) -> None:
-    """Somebody presses the stop button of a notebook."""
     _beside_a_job(batch)
     raise KeyboardInterrupt
 
 
 def refuse_beside_a_job(batch: DataFrame, _info: Any) -> None:
-    """Refuses while a job of its own runs."""
     _beside_a_job(batch)
     raise Refused("pipeline.args.table: there is no such table")

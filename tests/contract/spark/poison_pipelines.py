@@ -47,7 +47,6 @@ def _ran(info: Any, rows: Iterable[Any]) -> None:
 
 @hasty
 def in_driver(batch: DataFrame, info: Any) -> None:
-    """Raises in the driver, before its sink."""
     rows = batch.collect()
     _ran(info, rows)
     for row in rows:
@@ -65,7 +64,6 @@ def _checked(rows: Iterable[Any]) -> Iterator[Any]:
 
 @hasty
 def in_tasks(batch: DataFrame, info: Any) -> None:
-    """Raises in a task."""
     _store(info, batch.rdd.mapPartitions(_checked).collect())
 
 
@@ -99,20 +97,17 @@ def rejecting(batch: DataFrame, info: Any) -> None:
 
 
 def rejecting_while_down(batch: DataFrame, info: Any) -> None:
-    """Sorts bad rows out itself; its sink is down."""
     info.reject(batch.filter("decode(data, 'UTF-8') LIKE 'poison%'"), "looks poisonous")
     raise RuntimeError("the sink is down")
 
 
 def rejecting_and_dying(batch: DataFrame, info: Any) -> None:
-    """Sorts bad rows out itself, stores the others, and the machine dies before the commit."""
     if info.reject(batch.filter("decode(data, 'UTF-8') LIKE 'poison%'"), "looks poisonous"):
         _store(info, [row for row in batch.collect() if not bytes(row.data).startswith(POISON)])
         os._exit(9)
 
 
 def storing(batch: DataFrame, info: Any) -> None:
-    """It can deal with all."""
     _store(info, batch.collect())
 
 

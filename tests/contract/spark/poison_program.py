@@ -35,8 +35,6 @@ def record(i: int, poison: dict[int, list[int]]) -> dict[str, Any]:
 
 @pytest.fixture
 def stream(aws: StreamConfig) -> Put:
-    """Makes a stream of so many records (`poison_program.record`)."""
-
     def put(records: int, poison: dict[int, list[int]]) -> StreamConfig:
         client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
         name = f"poison-{uuid4()}"
@@ -51,8 +49,6 @@ def stream(aws: StreamConfig) -> Put:
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that ended: its exit code, what it said, and how long it took."""
-
     returncode: int
     stderr: str
     seconds: float
@@ -90,19 +86,16 @@ def run(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of a program that knows `poison_pipelines`."""
     python_path = os.pathsep.join([str(HERE.parents[2] / "consumer"), str(HERE)])
     return os.environ | {"PYTHONPATH": python_path, "SLUICE_TERMINATION_LOG": str(folder / "termination-log")}
 
 
 def last_words(folder: Path) -> dict[str, str]:
-    """What the program left in its termination log."""
     words: dict[str, str] = json.loads((folder / "termination-log").read_text())
     return words
 
 
 def stored(folder: Path) -> dict[str, list[str]]:
-    """Payloads in the sink by shard, in the order of the batches."""
     found: dict[str, list[str]] = defaultdict(list)
     for file in sorted((folder / "sink").glob("*.jsonl")):
         for line in file.read_text().splitlines():
@@ -112,5 +105,4 @@ def stored(folder: Path) -> dict[str, list[str]]:
 
 
 def letters(folder: Path) -> list[dict[str, Any]]:
-    """What is in the dead letters."""
     return [json.loads(file.read_text()) for file in sorted((folder / "letters").glob("*/*/*.json"))]

@@ -27,8 +27,6 @@ TEMPLATE_FILE = "spark.kubernetes.executor.podTemplateFile"
 
 
 class Renderer:
-    """Spark's builder in the JVM of a session."""
-
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._jvm: Any = spark._jvm
         self._folder = folder
@@ -63,14 +61,12 @@ class Renderer:
             profiles.clearDefaultProfile()
 
     def _guard(self, conf: Any) -> Any:
-        """What a driver makes at its start: it holds the secret."""
         manager = self._jvm.org.apache.spark.SecurityManager
         guard = manager(conf, self._jvm.scala.Option.empty(), getattr(manager, "$lessinit$greater$default$3")())
         guard.initializeAuth()
         return guard
 
     def _whole(self, spec: Any) -> Json:
-        """As Spark sends it: the pod with its one container put in."""
         written = self._jvm.io.fabric8.kubernetes.client.utils.Serialization
         pod: Json = json.loads(written.asJson(spec.pod().pod()))
         container: Json = json.loads(written.asJson(spec.pod().container()))

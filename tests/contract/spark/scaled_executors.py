@@ -26,7 +26,6 @@ SECONDS = 60.0
 
 
 def until(ready: Callable[[], bool]) -> bool:
-    """Whether it held in time."""
     deadline = time.monotonic() + SECONDS
     while not ready():
         if time.monotonic() > deadline:
@@ -36,12 +35,10 @@ def until(ready: Callable[[], bool]) -> bool:
 
 
 def say(what: str, held: bool) -> None:  # noqa: FBT001 - what is said
-    """A line for the test."""
     sys.stdout.write(f"{what}: {held}\n")
 
 
 def main() -> None:
-    """One scale-down, and one death after it."""
     context = SparkContext(conf=SparkConf().setAll(list(SETTINGS.items())))
     backend = SparkBackend(context)
     target = ExecutorTarget(backend, 2, SECONDS, time.monotonic)

@@ -55,20 +55,14 @@ def _session(pid: int) -> int:
 
 
 class DyingReader(StreamReader):
-    """Dies when a task has bound its shards."""
-
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """See `StreamReader`."""
         rows = list(super().read(partition))
         die("bound")
         return iter(rows)
 
 
 class DyingSource(SluiceDataSource):
-    """Its readers die."""
-
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
-        """See `SluiceDataSource`."""
         return DyingReader(from_options(self.options)._address)
 
 
@@ -89,15 +83,12 @@ def dying(call: Callable[..., Any], before: str, after: str, *, second: bool = F
 
 
 def in_the_sink(batches: Iterable[Any]) -> Iterator[Any]:
-    """A step of the job that writes; dies when the first rows have gone through."""
     for batch in batches:
         yield batch
         die("sink")
 
 
 def counts(directory: Path) -> Callable[[DataFrame, int], None]:
-    """An idempotent sink of a function: a file for each of Spark's batches."""
-
     def write(batch: DataFrame, number: int) -> None:
         found = json.dumps(sorted(map(tuple, batch.collect())))
         path = directory / "sink" / str(number)
@@ -113,7 +104,6 @@ def counts(directory: Path) -> Callable[[DataFrame, int], None]:
 
 
 def query(source: streaming.Source, directory: Path, sink: str) -> Any:
-    """The writer: a file sink, or counts by a function."""
     stream = source.load()
     if sink == "files":
         rows = stream.selectExpr("shardId", "sequenceNumber", "data").mapInArrow(in_the_sink, ROW)
@@ -125,7 +115,6 @@ def query(source: streaming.Source, directory: Path, sink: str) -> Any:
 
 
 def main(order: dict[str, Any]) -> None:
-    """Runs the query until everything is read that was there, or dies."""
     directory, config = Path(order["directory"]), configs.parse(json.dumps(order["config"]))
     streaming.SluiceDataSource = DyingSource  # type: ignore[misc, attr-defined]
     StreamPlanner.latest = dying(StreamPlanner.latest, "-", "latest", second=True)  # type: ignore[method-assign]

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.spark
 
 
 def test_bytes_that_are_no_text_are_printed_too(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """One record that is not UTF-8 does not stop the quick start's consumer, and none of its bytes is lost."""
     payloads = [b'{"id":1}', "é".encode(), b"caf\xe9", gzip.compress(bytes(range(256)), mtime=0), b"", b"base64:"]
     console(batch(spark, payloads), info())
     first, *printed = capsys.readouterr().out.splitlines()

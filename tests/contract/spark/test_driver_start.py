@@ -33,7 +33,6 @@ def _is_java(pid: int, group: int) -> bool:
 
 
 def listens(pid: int) -> bool:
-    """Whether a process of Java waits for calls of Python."""
     sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
     links = {target(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
     return any(state == "0A" and f"socket:[{inode}]" in links for _, _, _, state, _, _, _, _, _, inode, *_ in sockets)
@@ -48,7 +47,6 @@ def target(link: Path) -> str:
 
 
 def refused(path: Path, look: Callable[[child_process.DriverProcess], None]) -> None:
-    """A driver whose supervisor finds something that speaks against a start, after a look at it."""
     with child_process.starting([*COMMAND, str(path)]) as driver:
         look(driver)
         raise Refused("a check failed")

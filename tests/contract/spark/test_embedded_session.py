@@ -36,13 +36,11 @@ LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorte
 
 
 def embedding(aws: StreamConfig, pipeline: str) -> Config:
-    """The configuration of a notebook."""
     return replace(configuration(aws, f"pipelines_of_tests:{pipeline}", interval_seconds=0.1), lease_duration_seconds=LEASE)
 
 
 @pytest.fixture(autouse=True)
 def clean(spark: SparkSession) -> Iterator[None]:
-    """What pipelines leave: what they saw, and workers that cannot be used again."""
     seen.clear()
     yield
     discard_closed_workers(spark)
@@ -63,7 +61,6 @@ def discard_closed_workers(spark: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: StreamConfig) -> None:
-    """Another run goes on at once, and finds nothing more."""
     config = embedding(aws, "collect")
     told: list[str] = []
     for generation in (1, 2):
@@ -77,7 +74,6 @@ def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(s
 
 
 def arrivals(stream: StreamConfig) -> dict[int, datetime]:
-    """When each record of a stream arrived, as the service says."""
     client = boto3.client("kinesis", endpoint_url=stream.kinesis_endpoint, region_name=stream.region)
     found: dict[int, datetime] = {}
     for shard in client.list_shards(StreamName=stream.name)["Shards"]:
@@ -88,7 +84,6 @@ def arrivals(stream: StreamConfig) -> dict[int, datetime]:
 
 
 def test_a_notebook_reads_up_to_a_timestamp_and_later_from_there(spark: SparkSession, slow_stream: StreamConfig) -> None:
-    """The record that arrived then is not in it. The same run again ends at once, and one without an end has the rest."""
     config, arrived = embedding(slow_stream, "collect"), arrivals(slow_stream)
     until = sorted(arrived.values())[len(arrived) // 2]
     for _ in range(2):
@@ -99,7 +94,6 @@ def test_a_notebook_reads_up_to_a_timestamp_and_later_from_there(spark: SparkSes
 
 
 def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: StreamConfig) -> None:
-    """What is wrong with it is said by key."""
     with pytest.raises(Refused, match="colour: unknown"):
         embedded.run(spark, {"colour": 1})
     with pytest.raises(Refused, match=r"stream\.region: missing"):
@@ -108,7 +102,6 @@ def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aw
 
 @pytest.mark.slow
 def test_two_consumers_at_a_time_do_not_see_each_others_failed_jobs(spark: SparkSession, aws: StreamConfig) -> None:
-    """Each in a session of its own over one Spark. The one commits, and the other is refused by its own job."""
     READ.clear()
     FAILED.clear()
     well, badly = (replace(embedding(aws, name), lease_duration_seconds=4 * LEASE) for name in ("wait_for_a_failure", "fail_beside_another"))
@@ -134,7 +127,6 @@ def test_two_consumers_at_a_time_do_not_see_each_others_failed_jobs(spark: Spark
 
 
 def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamConfig) -> None:
-    """From another thread: the open batch is finished."""
     config, drain = embedding(aws, "collect"), threading.Event()
     stopper = threading.Thread(target=lambda: (_until(lambda: bool(seen)), drain.set()))
     stopper.start()
@@ -148,7 +140,6 @@ def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamCon
 
 @pytest.mark.parametrize("pipeline", ["hang_in_python", "hang_in_a_task"])
 def test_a_batch_that_does_not_end_ends_a_notebooks_run_and_not_the_notebook(spark: SparkSession, aws: StreamConfig, pipeline: str) -> None:
-    """A loop without Spark; a task that never ends, as of a worker that cannot write its own trace."""
     config, told = replace(embedding(aws, pipeline), batch=BatchConfig(max_seconds=12, max_seconds_moving=40)), list[str]()
     with pytest.raises(BatchOverdue, match=rf"batch 1 of {SHARDS} shards has not ended .*process is at .*pipelines_of_tests\.py:\d+ in {pipeline}"):
         embedded.run(spark, config, tell=told.append)
@@ -205,7 +196,6 @@ def test_a_lease_is_released_only_when_no_task_of_a_failed_run_can_be_working(pi
 
 
 def released(config: Config) -> bool:
-    """What the table says of the lease."""
     row = wiring.store(config).consumer()
     assert row is not None
     return row.released
@@ -258,7 +248,6 @@ def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeat
 
 
 def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: StreamConfig) -> None:
-    """The second sees the first one's heartbeats."""
     config, drain = embedding(aws, "collect"), threading.Event()
     first = threading.Thread(target=embedded.run, args=(spark, config), kwargs={"drain": drain})
     first.start()
@@ -270,7 +259,6 @@ def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws
 
 
 def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: SparkSession, aws: StreamConfig) -> None:
-    """While `process` waits for a job of a minute."""
     config = embedding(aws, "long_job")
 
     def steal() -> None:
@@ -289,7 +277,6 @@ def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: Spar
 
 
 def test_a_session_that_runs_tasks_twice_is_refused(spark: SparkSession, aws: StreamConfig) -> None:
-    """Naming the setting."""
     settings: Any = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.speculation", "true")
     try:

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Epoch]]:
-    """Begins an epoch with one of the tests' pipelines."""
     seen.clear()
     yield lambda pipeline: Epoch(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
     for thread in [s for s in seen if isinstance(s, threading.Thread)]:
@@ -31,7 +30,6 @@ def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Ep
 
 
 def test_a_batch_delivers_every_record_once(epoch: Callable[[str], Epoch]) -> None:
-    """Fetch, bind, Arrow, process, close, commit; the next batch has nothing more."""
     one = epoch("collect")
     rows = one.batch()
     assert sum(row.records for row in rows) == RECORDS
@@ -41,13 +39,11 @@ def test_a_batch_delivers_every_record_once(epoch: Callable[[str], Epoch]) -> No
 
 
 def test_every_further_action_reads_the_same_batch(epoch: Callable[[str], Epoch]) -> None:
-    """A second action and a union replay what was bound, at once."""
     epoch("twice").batch()
     assert seen == [(RECORDS, RECORDS, 2 * RECORDS), (1, list(range(RECORDS)))]
 
 
 def test_a_batch_that_was_not_read_is_closed_and_loses_nothing(epoch: Callable[[str], Epoch]) -> None:
-    """No task ran, so no position moves."""
     one = epoch("nothing")
     rows = one.batch()
     assert [row.records for row in rows] == [0] * SHARDS
@@ -55,7 +51,6 @@ def test_a_batch_that_was_not_read_is_closed_and_loses_nothing(epoch: Callable[[
 
 
 def test_a_batch_read_in_part_moves_only_what_was_read(epoch: Callable[[str], Epoch]) -> None:
-    """Shards that no task bound are closed where they stood."""
     one = epoch("a_look")
     rows = one.batch()
     assert seen == [1]
@@ -97,7 +92,6 @@ def test_an_interrupt_stays_an_interrupt(epoch: Callable[[str], Epoch]) -> None:
 
 
 def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(epoch: Callable[[str], Epoch]) -> None:
-    """The lease need not be waited out."""
     one = epoch("refuse")
     with pytest.raises(Refused, match=r"pipeline\.args\.path"):
         one.batch()
@@ -105,7 +99,6 @@ def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(epoch: Ca
 
 
 def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(epoch: Callable[[str], Epoch]) -> None:
-    """The next epoch replays exactly what was bound, although the first had read all of it."""
     one = epoch("fail")
     with pytest.raises(RuntimeError, match="the sink is full"):
         one.batch()

@@ -22,19 +22,16 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def spark_builds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    """Spark's own builder of executors' pods."""
     return Renderer(spark, tmp_path_factory.mktemp("template"))
 
 
 def container(pod: Json) -> Json:
-    """The one that it has."""
     (found,) = pod["spec"]["containers"]
     body: Json = found
     return body
 
 
 def environment(pod: Json) -> dict[str, str]:
-    """What is written out of it."""
     return {item["name"]: item["value"] for item in container(pod)["env"] if "value" in item}
 
 
@@ -84,7 +81,6 @@ def test_the_sample_for_a_dry_run_has_the_sizes_that_spark_gives(spark_builds: R
 
 
 def test_an_executor_is_restricted(spark_builds: Renderer) -> None:
-    """By every row of Kubernetes' Pod Security Standards; it writes to nothing but space that goes with it."""
     pod = spark_builds.pod()
     assert violations(pod) == []
     assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -126,7 +122,6 @@ def test_an_executor_stays_restricted_whatever_a_spec_asks_for(spark_builds: Ren
 
 
 def test_an_executors_image_may_write_to_its_root_if_the_template_says_so(spark_builds: Renderer) -> None:
-    """A user's image may need it."""
     said = {"name": "executor", "securityContext": {"readOnlyRootFilesystem": False}}
     pod = spark_builds.pod(executor={"podTemplate": {"spec": {"containers": [said]}}})
     assert container(pod)["securityContext"]["readOnlyRootFilesystem"] is False
@@ -172,7 +167,6 @@ def test_an_executor_needs_no_other_object(spark_builds: Renderer) -> None:
 
 
 def test_an_executor_gets_what_its_resources_say(spark_builds: Renderer) -> None:
-    """Heap and the rest together are the pod's."""
     resources = {"requests": {"cpu": "500m"}, "limits": {"cpu": "2", "memory": "2Gi"}}
     sizes = container(spark_builds.pod(executor={"cores": 3, "resources": resources}))["resources"]
     assert sizes == {"requests": {"cpu": "500m", "memory": "2048Mi"}, "limits": {"cpu": "2", "memory": "2048Mi"}}

@@ -34,12 +34,10 @@ NAME = PendingName(7, 1, 1, REJECTED)
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> FolderLetters:
-    """Of a driver that begins; nothing is there yet."""
     return FolderLetters(spark, f"{tmp_path.as_uri()}/letters/", "c")
 
 
 def test_letters_are_pending_and_then_final_and_programs_that_read_letters_see_only_these(folder: FolderLetters, tmp_path: Path) -> None:
-    """Each twice, as after a lost reply."""
     assert folder.held() == {}
     entry, reader = folder.hold(NAME, (LETTER, OTHER)), DiskFolder(tmp_path / "letters")
     assert folder.hold(NAME, (LETTER, OTHER)) == entry
@@ -52,7 +50,6 @@ def test_letters_are_pending_and_then_final_and_programs_that_read_letters_see_o
 
 
 def test_letters_of_other_consumers_and_places_are_left_alone(folder: FolderLetters, spark: SparkSession, tmp_path: Path) -> None:
-    """A consumer reads its own; an entry of another folder is left to be published."""
     other = FolderLetters(spark, f"{tmp_path.as_uri()}/others", "c").hold(NAME, (LETTER,))
     FolderLetters(spark, f"{tmp_path.as_uri()}/letters", "d").hold(NAME, (replace(LETTER, consumer="d"),))
     assert (folder.held(), folder.publish(other), folder.publish(f"letters/{NAME}")) == ({}, False, False)
@@ -89,7 +86,6 @@ def test_a_folder_that_takes_no_letter_may_be_left_for_another(spark: SparkSessi
 
 
 def test_a_batch_comes_again_without_the_records_that_were_rejected(spark: SparkSession) -> None:
-    """By shard, sequence number and place in an aggregate: each alone is another record's, too."""
     others = [replace(LETTER, sub=1), replace(LETTER, shard="shardId-2"), OTHER]
     batch = redrive.frame(spark, [LETTER, *others])
     left = {(row.shardId, row.sequenceNumber, row.subSequenceNumber) for row in without(batch, frozenset({LETTER.place})).collect()}
@@ -110,13 +106,11 @@ LINES = [replace(LETTER, data=b'{"customer": "a"}\n{"customer": "b"}\nbad\nbad')
 
 @pytest.fixture
 def info(folder: FolderLetters, monkeypatch: pytest.MonkeyPatch) -> BatchInfo:
-    """Of a batch whose letters go to the folder."""
     monkeypatch.setattr(pipelines, "LETTERS", pipelines.DriverLetters({"c": BatchLetters(folder, 1)}))
     return BatchInfo("c", 7, False, "s", ("shardId-1",))  # noqa: FBT003 - replay
 
 
 def test_a_record_of_several_rows_is_in_its_letter_or_in_the_sink(spark: SparkSession, folder: FolderLetters, info: BatchInfo) -> None:
-    """By the `process` of the page: what is redriven is in the sink once, and twice redriven nothing of it is."""
     stored: list[str] = []
     names: dict[str, Any] = {"json_rows": json_rows, "write": lambda rows, _info: stored.extend(row.customer for row in rows.collect())}
     exec(page_blocks.beginning("docs/dead-letters.md", "PLACE = ["), names)  # noqa: S102 - the page's
@@ -142,27 +136,20 @@ def test_a_line_does_not_have_what_a_dead_letter_is_made_of(spark: SparkSession)
 
 
 class Nowhere:
-    """A store that is not to be asked. Implements `LetterStore`."""
-
     def hold(self, name: PendingName, letters: Letters) -> str:
-        """See `LetterStore`."""
         raise AssertionError(f"{name} {letters}")
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return {}
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         raise AssertionError(entry)
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         raise AssertionError(list(entries))
 
 
 def test_pending_letters_that_somebody_deleted_stop_no_driver(folder: FolderLetters, caplog: pytest.LogCaptureFixture) -> None:
-    """The log names the file."""
     entry = folder.hold(NAME, (LETTER,))
     folder.drop([entry])
     assert folder.publish(entry)

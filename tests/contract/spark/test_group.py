@@ -30,7 +30,6 @@ def fail(batch, info):
 
 
 def document(config: Config, folder: Path, name: str, entrypoint: str, **more: Any) -> Path:
-    """A configuration as a file."""
     (folder / name).mkdir()
     path = folder / f"{name}.json"
     written = {
@@ -46,7 +45,6 @@ def document(config: Config, folder: Path, name: str, entrypoint: str, **more: A
 
 
 def test_a_group_ends_what_ends_and_names_what_does_not_start(aws: StreamConfig, tmp_path: Path) -> None:
-    """Two consumers read all there is; one whose entrypoint does not exist is refused, and one whose process asks for an exit ends too."""
     configs = [configuration(aws, "unused:unused") for _ in range(3)]
     (tmp_path / "group_pipelines.py").write_text(PIPELINES)
     entrypoints = ["group_pipelines:store", "group_pipelines:store", "group_pipelines:nothing"]

@@ -35,14 +35,12 @@ PAUSE = threading.Event()  # never set
 
 @pytest.fixture(autouse=True)
 def clean(spark: SparkSession) -> Iterator[None]:
-    """What pipelines leave."""
     seen.clear()
     yield
     discard_closed_workers(spark)
 
 
 def until(met: Callable[[], bool]) -> None:
-    """Waits for something that another thread does."""
     limit = time.monotonic() + PATIENCE
     while not met():
         assert time.monotonic() < limit
@@ -50,7 +48,6 @@ def until(met: Callable[[], bool]) -> None:
 
 
 def begun(spark: SparkSession, config: Config) -> ConsumerRun:
-    """A run with a lease of its own."""
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher())
     begin = Begin(config.name, taken.epoch.generation, taken.epoch.token, taken.how, 0, taken.sent)
@@ -61,7 +58,6 @@ def begun(spark: SparkSession, config: Config) -> ConsumerRun:
 
 @pytest.mark.parametrize("pipeline", ["hang_in_python", "hang_in_a_task"])
 def test_a_run_whose_lease_is_lost_ends_though_it_hangs_and_another_consumer_goes_on(spark: SparkSession, aws: StreamConfig, pipeline: str) -> None:
-    """No task of it works afterwards, and its lease may not be released. The other commits its batches meanwhile."""
     lost = begun(spark, replace(configuration(aws, f"pipelines_of_tests:{pipeline}"), name="lost"))
     until(lambda: "hangs" in seen if pipeline == "hang_in_python" else bool(spark.sparkContext.statusTracker().getActiveJobsIds()))
     config = replace(configuration(aws, "pipelines_of_tests:collect", interval_seconds=0.1), name="kept")
@@ -82,7 +78,6 @@ def test_a_run_whose_lease_is_lost_ends_though_it_hangs_and_another_consumer_goe
 def test_a_prepare_that_hangs_ends_its_own_run_and_another_consumer_goes_on(
     spark: SparkSession, aws: StreamConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It held its lease for ever, and its stream was not read. No task of it works afterwards, and its lease runs out."""
     config = replace(configuration(aws, "pipelines_of_tests:collect", interval_seconds=0.1), name="kept")
     kept = begun(spark, config)
     until(lambda: _committed(config) >= 1)

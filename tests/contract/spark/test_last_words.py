@@ -36,13 +36,11 @@ class Said:
 
     @property
     def last(self) -> list[str]:
-        """The first line that names the exception, and all below it, Spark's own included."""
         first = next(n for n, line in enumerate(self.lines) if "KeyError" in line)
         return self.lines[first:]
 
 
 def failed(stream: StreamConfig, folder: Path, function: str) -> Said:
-    """Runs a consumer until its function raises."""
     document = {
         "name": "orders",
         "stream": stream_document(stream),
@@ -65,13 +63,11 @@ def failed(stream: StreamConfig, folder: Path, function: str) -> Said:
 
 
 def place(function: str, text: str) -> str:
-    """Where the source has this text, as last words tell it."""
     number = next(n for n, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line)
     return f"{SOURCE}:{number} in {function}"
 
 
 def test_a_driver_whose_function_raised_ends_with_the_exception_its_place_the_batch_and_its_only_record(aws: StreamConfig, tmp_path: Path) -> None:
-    """A screen has it all, and nothing of Spark's."""
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
     name = f"one-{uuid4()}"
     client.create_stream(StreamName=name, ShardCount=1)

@@ -30,20 +30,17 @@ MAY_LEAVE_JOBS = {"parts"}  # a prefetched partition that nobody asked for any m
 
 
 def idle(spark: SparkSession) -> bool:
-    """Whether no job runs."""
     return not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
 @pytest.fixture(autouse=True)
 def alone(spark: SparkSession) -> None:
-    """Waits for what the test before has left."""
     while not idle(spark):
         threading.Event().wait(0.05)
 
 
 @pytest.fixture
 def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
-    """Adaptive execution on or off."""
     spark.conf.set(ADAPTIVE, str(request.param).lower())
     yield request.param
     spark.conf.set(ADAPTIVE, "true")
@@ -54,7 +51,6 @@ def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bo
 def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_one(
     spark: SparkSession, aws: StreamConfig, tmp_path: Path, group: str, *, adaptive: bool
 ) -> None:
-    """The batch commits, nothing that could read it runs on, and epoch goes on. Reading everything is also tried in a replay."""
     seen.clear()
     args = {"group": group, "path": str(tmp_path), "fails": adaptive and group == "whole"}
     config = replace(configuration(aws, "a:b"), pipeline=PipelineConfig("ordinary_queries:process", args))
@@ -71,7 +67,6 @@ def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_o
 
 @pytest.fixture
 def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Epoch]]:
-    """Begins an epoch with one of the tests' pipelines."""
     seen.clear()
     yield lambda pipeline: Epoch(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
     for thread in [one for one in seen if isinstance(one, threading.Thread)]:
@@ -79,7 +74,6 @@ def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Ep
 
 
 def committed(epoch: Epoch) -> Any:
-    """The last batch that the table counts as done."""
     row = epoch.consumer.store.consumer()
     assert row is not None
     return row.committed
@@ -97,7 +91,6 @@ def committed(epoch: Epoch) -> Any:
     ids=["rdd", "query", "rows", "rows later", "cancelled"],
 )
 def test_a_failed_read_that_process_swallowed_is_refused_by_name(epoch: Callable[[str], Epoch], pipeline: str, named: str) -> None:
-    """The message says which query of the user's failed and by what, for a number alone leads nowhere."""
     one = epoch(pipeline)
     with pytest.raises(JobsNotDone, match=named):
         one.batch()
@@ -106,7 +99,6 @@ def test_a_failed_read_that_process_swallowed_is_refused_by_name(epoch: Callable
 
 
 def test_a_job_that_reads_is_over_before_the_batch_is_closed(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
-    """Of a query that did not need it, or of a thread of the user's: what it binds belongs to this batch or to none."""
     one = epoch("read_late")
     rows = one.batch()
     assert seen == [1], "the job did not outlive its query, and the test shows nothing"
@@ -124,7 +116,6 @@ def test_a_query_is_accepted_whose_job_fails_after_the_result_was_there(epoch: C
 
 
 def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
-    """A thread of the user's may keep something of its own running; it is neither waited for nor cancelled."""
     one = epoch("beside")
     one.batch()
     assert not idle(spark)
@@ -164,7 +155,6 @@ class Stuck:
 
 
 def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
-    """What became of the jobs is known without it."""
     context: Any = spark.sparkContext
     ensure_callback_server_started(context._gateway)
     listener, bus = Stuck(), context._jsc.sc().listenerBus()
@@ -179,5 +169,4 @@ def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession,
 
 
 def test_spark_counts_the_events_that_it_dropped(spark: SparkSession) -> None:
-    """By the name that the verdict asks for."""
     assert SparkStatus(spark)._dropped is not None

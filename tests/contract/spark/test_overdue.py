@@ -20,7 +20,6 @@ STARTING = 60.0  # seconds that Spark and the first batch's begin may take on a 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of one run. Workers that it stopped are ended."""
     yield tmp_path
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -41,7 +40,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     ],
 )
 def test_a_batch_that_does_not_end_ends_its_driver_and_says_where_it_hangs(stream: Put, folder: Path, pipeline: str, named: str) -> None:
-    """In time, by its last words, which the operator shows."""
     ended = run(stream(80, {}), folder, f"hanging_pipelines:{pipeline}", batch={"maxSeconds": LIMIT})
     assert ended.returncode == 1, ended.stderr[-4000:]
     words = last_words(folder)
@@ -55,7 +53,6 @@ def test_a_batch_that_does_not_end_ends_its_driver_and_says_where_it_hangs(strea
 
 
 def test_a_job_that_hangs_beside_a_failure_is_cancelled_and_the_record_is_found(stream: Put, tmp_path: Path) -> None:
-    """By the first driver: its search does not wait for the job for ever."""
     ended = run(stream(2, {0: [0]}), tmp_path, "hanging_pipelines:beside_a_failure", lease=LEASE, attempts=1)
     assert ended.returncode == 0, ended.stderr[-4000:]
     assert "it comes again when no task of it can be working" in ended.stderr
@@ -74,7 +71,6 @@ def test_a_process_that_exits_with_0_has_not_drained(stream: Put, tmp_path: Path
 
 
 def test_a_batch_of_which_something_moves_is_warned_about_until_the_second_limit(stream: Put, tmp_path: Path) -> None:
-    """It ends in time here, and is committed."""
     how = {"maxSeconds": LONG, "maxSecondsMoving": 10 * LONG}
     ended = run(stream(80, {}), tmp_path, "hanging_pipelines:moving", batch=how, args={"jobs": LONG + 2})
     assert ended.returncode == 0, ended.stderr[-4000:]
@@ -83,7 +79,6 @@ def test_a_batch_of_which_something_moves_is_warned_about_until_the_second_limit
 
 
 def test_a_record_on_which_process_hangs_is_found_by_one_driver_after_the_other(stream: Put, tmp_path: Path) -> None:
-    """Each of its failures ends a driver; the others are delivered, once."""
     there = stream(2, {0: [0]})
     for drivers in range(20):  # noqa: B007 - told below
         ended = run(there, tmp_path, "hanging_pipelines:on_poison", batch={"maxSeconds": LONG}, lease=LEASE, attempts=1)

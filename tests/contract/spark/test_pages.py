@@ -33,7 +33,6 @@ Run = Callable[[str], dict[str, Any]]
 
 
 def here(text: str, stream: StreamConfig, folder: Path) -> str:
-    """A page's text for the emulators, with a table and folders of its own."""
     assert ADDRESS in text
     placed = text.replace(ADDRESS, json.dumps(stream_document(stream))).replace('"table": "orders', f'"table": "{uuid4()}-orders')
     return placed.replace("/data/", f"{folder}/")
@@ -54,14 +53,12 @@ def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_the_notebook_of_the_page_stores_each_record(run: Run, spark: SparkSession, aws: StreamConfig, tmp_path: Path) -> None:
-    """And ends at the tip, as its `until_tip` says."""
     run(here(page_blocks.beginning(NOTEBOOK, "from sluice_consumer import embedded"), aws, tmp_path))
     stored = spark.read.parquet(*map(str, (tmp_path / "orders").glob("*/*")))
     assert (stored.count(), stored.select("data").distinct().count()) == (RECORDS, RECORDS)
 
 
 def test_the_query_of_the_page_reads_the_stream(run: Run, spark: SparkSession, aws: StreamConfig, tmp_path: Path) -> None:
-    """With the trigger that the page names for an end; each record is in its state once, and Spark's checkpoint is where the page says."""
     code = here(page_blocks.beginning(STREAMING, "from pyspark.sql.functions import window"), aws, tmp_path)
     assert "`trigger(availableNow=True)` ends the query" in (page_blocks.ROOT / STREAMING).read_text()
     before = str(spark.conf.get("spark.sql.shuffle.partitions"))
@@ -78,7 +75,6 @@ def test_the_query_of_the_page_reads_the_stream(run: Run, spark: SparkSession, a
 
 @pytest.fixture
 def customers(aws: StreamConfig) -> StreamConfig:
-    """A stream of orders, some of which have no customer, and a record that is no text."""
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
     stream = StreamConfig(f"customers-{uuid4()}", aws.region, aws.kinesis_endpoint, aws.dynamodb_endpoint)
     client.create_stream(StreamName=stream.name, ShardCount=2)
@@ -90,7 +86,6 @@ def customers(aws: StreamConfig) -> StreamConfig:
 
 
 def typed(folder: Path, line: str) -> str:
-    """A command in a shell in which the package is installed; what it printed."""
     ours = [str(page_blocks.ROOT / part) for part in ("consumer", "operator")]
     environment = os.environ | {"PATH": page_blocks.path_with_sluice(folder), "PYTHONPATH": os.pathsep.join(ours)}
     done = subprocess.run(["bash", "-euc", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -99,14 +94,12 @@ def typed(folder: Path, line: str) -> str:
 
 
 def ids(spark: SparkSession, folder: Path) -> list[int]:
-    """Of the orders in a sink."""
     stored = spark.read.parquet(*map(str, folder.glob("*/[0-9]*")))
     orders = stored.selectExpr("CAST(get_json_object(CAST(data AS STRING), '$.id') AS INT) AS id").where("id IS NOT NULL")
     return sorted(row.id for row in orders.collect())
 
 
 def test_a_process_of_its_own_rejects_rows_and_redrives_them(spark: SparkSession, customers: StreamConfig, tmp_path: Path) -> None:
-    """By the commands, the configuration, the `process` that rejects and the one that stores, each from its page."""
     config = json.loads(here(page_blocks.beginning(NOTEBOOK, '{"stream"'), customers, tmp_path))
     letters = tmp_path / "letters"
     config |= yaml.safe_load(page_blocks.beginning(LETTERS, "spec:\n").replace("s3a://lake/dead-letters", letters.as_uri()))["spec"]

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("path", ["gs://lake/orders", "abfss://a@b.example/orders", "http://a.example/orders", "viewfs://a/orders"])
 def test_a_file_system_without_a_conditional_write_is_refused_before_the_first_batch(spark: SparkSession, aws: StreamConfig, path: str) -> None:
-    """With the argument's name, and what to do."""
     config = configuration(aws, "sluice_consumer.sinks:parquet")
     config = replace(config, pipeline=PipelineConfig(config.pipeline.entrypoint, {"path": path}))
     with pytest.raises(Refused, match=rf"pipeline\.args\.path: {path}.*hdfs://"):
@@ -27,20 +26,17 @@ def test_a_file_system_without_a_conditional_write_is_refused_before_the_first_b
 
 
 def test_a_path_that_is_missing_is_refused_before_the_first_batch(spark: SparkSession, aws: StreamConfig) -> None:
-    """Not by the first batch of each epoch."""
     with pytest.raises(Refused, match=r"pipeline\.args\.path: missing"):
         Epoch(spark, configuration(aws, "sluice_consumer.sinks:parquet"))
 
 
 def test_hadoop_renames_a_file_and_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """As on HDFS, here on a disk: the first content stays, and nothing is left beside it."""
     store, manifest = RenamingStore(spark, tmp_path.as_uri()), f"{tmp_path.as_uri()}/_sluice/c/1.json"
     assert [store.create(manifest, content) for content in (b"one", b"other")] == [True, False]
     assert (store.read(manifest), [path for path, _ in store.files(tmp_path.as_uri())]) == (b"one", ["_sluice/c/1.json"])
 
 
 def test_a_rename_that_fails_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    """Never a normal return with nothing there: the folder is a file."""
     (tmp_path / "_sluice").write_text("")
     with pytest.raises((OSError, Py4JJavaError)):
         RenamingStore(spark, tmp_path.as_uri()).create(f"{tmp_path.as_uri()}/_sluice/1.json", b"one")

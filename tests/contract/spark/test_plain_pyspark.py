@@ -35,20 +35,17 @@ LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorte
 
 @pytest.fixture(autouse=True)
 def clean() -> None:
-    """What pipelines leave."""
     seen.clear()
 
 
 @pytest.fixture
 def unused_port() -> int:
-    """A port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
 
 @contextlib.contextmanager
 def producing(stream: StreamConfig) -> Iterator[None]:
-    """Records keep coming, twenty a second."""
     client = boto3.client("kinesis", endpoint_url=stream.kinesis_endpoint, region_name=stream.region)
     stop = threading.Event()
 
@@ -67,7 +64,6 @@ def producing(stream: StreamConfig) -> Iterator[None]:
 
 @pytest.fixture
 def busy(kinesis_local_endpoint: str, dynamodb_endpoint: str, aws: StreamConfig) -> Iterator[StreamConfig]:
-    """A stream of its own to which records keep coming; the first ten say "early"."""
     assert aws
     client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
     stream = StreamConfig(f"busy-{uuid4()}", "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
@@ -79,7 +75,6 @@ def busy(kinesis_local_endpoint: str, dynamodb_endpoint: str, aws: StreamConfig)
 
 
 def document(config: Config, tmp_path: Path, **more: Any) -> Path:
-    """The configuration as a file."""
     stream = config.stream
     path = tmp_path / "consumer.json"
     written = {
@@ -104,14 +99,12 @@ def scrape(port: int, stop: Callable[[], bool]) -> list[str]:
 
 
 def figure(page: str, name: str) -> float:
-    """One figure of a page."""
     return next((float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name)), 0.0)
 
 
 def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics(
     busy: StreamConfig, tmp_path: Path, spark: SparkSession, unused_port: int
 ) -> None:
-    """All that had arrived before its start is in the sink, and the lease is released."""
     config = configuration(busy, "unused:unused")
     path = document(config, tmp_path, metrics={"port": unused_port})
     command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
@@ -150,7 +143,6 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
 
 
 def test_an_interrupt_while_spark_starts_ends_without_a_stack_and_releases_the_lease(busy: StreamConfig, tmp_path: Path) -> None:
-    """Ctrl-C reaches every process of the terminal. Nothing was read, and the next run need not wait."""
     config = configuration(busy, "unused:unused")
     command = [sys.executable, "-m", "sluice_consumer", "--config", str(document(config, tmp_path)), "--master", "local[2]"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}

@@ -37,7 +37,6 @@ def process(batch, info):
 
 
 def asked(address: str) -> Any:
-    """A document of a program that may be starting."""
     for _ in range(int(PATIENCE)):
         try:
             with urlopen(address) as answer:  # noqa: S310 - loopback
@@ -48,7 +47,6 @@ def asked(address: str) -> Any:
 
 
 def test_the_ui_and_the_history_server_show_a_consumers_jobs(aws: StreamConfig, tmp_path: Path) -> None:
-    """With the settings of the page; the history server once the consumer has ended."""
     settings = yaml.safe_load(page_blocks.beginning("docs/platform.md", "sparkConf:"))["sparkConf"]
     logs = tmp_path / "logs"
     logs.mkdir()

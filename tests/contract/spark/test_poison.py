@@ -24,7 +24,6 @@ MANY = int(os.environ.get("SLUICE_POISON_RECORDS", "20000"))
 
 
 def test_poison_records_go_to_the_dead_letters_and_all_others_to_the_sink_once_and_in_order(stream: Put, tmp_path: Path) -> None:
-    """Five of them in three of eight shards, two side by side."""
     poison = {1: [0], 4: [100, 101], 6: [7, MANY // SHARDS - 1]}
     ended = run(stream(MANY, poison), tmp_path, "in_driver")
     assert ended.returncode == 0, ended.stderr[-4000:]
@@ -42,7 +41,6 @@ def test_poison_records_go_to_the_dead_letters_and_all_others_to_the_sink_once_a
 
 
 def test_a_record_that_fails_in_a_task_is_found_too(stream: Put, tmp_path: Path) -> None:
-    """The trace of its worker is in the letter."""
     ended = run(stream(800, {3: [50]}), tmp_path, "in_tasks")
     assert ended.returncode == 0, ended.stderr[-4000:]
     (letter,) = letters(tmp_path)
@@ -53,7 +51,6 @@ def test_a_record_that_fails_in_a_task_is_found_too(stream: Put, tmp_path: Path)
 
 
 def test_a_record_is_found_whatever_it_does_to_its_worker_and_whatever_it_says(stream: Put, tmp_path: Path) -> None:
-    """One kills it; one raises text that has no UTF-8 form, of which PySpark's workers tell nothing; one quotes an outage."""
     ended = run(stream(16, {int(KILLS): [1], int(SURROGATE): [0], int(QUOTES): [1]}), tmp_path, "in_workers", attempts=1)
     assert ended.returncode == 0, ended.stderr[-4000:]
     found = {base64.b64decode(letter["data"]).decode(): letter["error"] for letter in letters(tmp_path)}
@@ -65,7 +62,6 @@ def test_a_record_is_found_whatever_it_does_to_its_worker_and_whatever_it_says(s
 
 
 def test_a_sink_that_is_down_for_some_calls_excludes_nothing(stream: Put, tmp_path: Path) -> None:
-    """By an error of the user's own, that nobody knows to be one of a sink."""
     there = stream(800, {})
     (tmp_path / "sink").mkdir()
     (tmp_path / "sink" / "down").write_text("9")
@@ -76,7 +72,6 @@ def test_a_sink_that_is_down_for_some_calls_excludes_nothing(stream: Put, tmp_pa
 
 
 def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path) -> None:
-    """Also those of a batch that came again."""
     there = stream(800, {2: [5, 6], 7: [99]})
     ended = run(there, tmp_path, "rejecting", isolate=False)
     assert ended.returncode == 1, ended.stderr[-4000:]
@@ -93,7 +88,6 @@ def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path)
 
 
 def redriven(folder: Path) -> dict[str, Any]:
-    """All letters go through `process` again."""
     command = [sys.executable, "-m", "sluice_consumer", "redrive", "--config", str(folder / "consumer.json"), "--json"]
     done = subprocess.run(command, env=environment(folder), stdout=subprocess.PIPE, text=True, timeout=560, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
@@ -126,7 +120,6 @@ def test_rows_that_a_driver_rejected_before_it_died_stay_rejected_and_are_redriv
 
 
 def test_more_poison_than_is_allowed_ends_the_driver(stream: Put, tmp_path: Path) -> None:
-    """What was excluded by then has its letter; the next record stays owed."""
     ended = run(stream(800, {0: [3], 5: [9]}), tmp_path, "in_driver", maxExcludedPerHour=1)
     assert ended.returncode == 65, ended.stderr[-4000:]
     assert "TooMuchPoison: onError.maxExcludedPerHour: 1" in ended.stderr
@@ -135,13 +128,11 @@ def test_more_poison_than_is_allowed_ends_the_driver(stream: Put, tmp_path: Path
 
 @pytest.fixture
 def queue(moto_endpoint: str) -> tuple[Any, str]:
-    """A client and a FIFO queue."""
     client = boto3.client("sqs", endpoint_url=moto_endpoint, region_name="us-east-1")
     return client, client.create_queue(QueueName=f"poison-{uuid4()}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
 
 
 def test_a_poison_record_goes_to_a_queue(stream: Put, tmp_path: Path, queue: tuple[Any, str]) -> None:
-    """With all that is needed to send it again."""
     client, url = queue
     there = stream(16, {0: [0]})
     ended = run(there, tmp_path, "in_driver", attempts=1, deadLetter={"sqs": url})
@@ -153,7 +144,6 @@ def test_a_poison_record_goes_to_a_queue(stream: Put, tmp_path: Path, queue: tup
 
 
 def test_a_queue_that_is_not_there_is_refused_before_a_record_is_read(stream: Put, tmp_path: Path, queue: tuple[Any, str]) -> None:
-    """And not at the first letter."""
     ended = run(stream(80, {}), tmp_path, "in_driver", deadLetter={"sqs": queue[1].replace("poison-", "none-")})
     assert ended.returncode == 65, ended.stderr[-4000:]
     assert "Refused: onError.deadLetter.sqs: " in ended.stderr

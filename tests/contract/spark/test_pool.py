@@ -64,40 +64,32 @@ class OnePod(ThreadingHTTPServer):
         self.merge({"{}.sluice.dev/{}.{}".format(*name.split("_")): value for name, value in notes.items()})
 
     def merge(self, notes: dict[str, str | None]) -> None:
-        """A merge patch of annotations."""
         with self.changed:
             self.notes = {name: value for name, value in (self.notes | notes).items() if value is not None}
             self.changed.notify_all()
 
     def report(self, name: str) -> dict[str, Any]:
-        """That of a seat such as "a.1"; of "" that of the pod."""
         found: dict[str, Any] = json.loads(self.notes.get(f"report.sluice.dev/{name}" if name else "sluice.dev/report", "{}"))
         return found
 
     def until(self, met: Callable[[], bool]) -> None:
-        """Waits for something that the program writes."""
         with self.changed:
             assert self.changed.wait_for(met, PATIENCE), self.notes
 
     def ended(self, name: str) -> dict[str, Any]:
-        """How a seat ended, once it has."""
         self.until(lambda: "exit" in self.report(name))
         found: dict[str, Any] = self.report(name)["exit"]
         return found
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One call."""
-
     server: OnePod
 
     def do_GET(self) -> None:
-        """The pod."""
         with self.server.changed:
             self._answer(200, {"kind": "Pod", "metadata": {"uid": UID, "annotations": self.server.notes}})
 
     def do_PATCH(self) -> None:
-        """A merge patch of its annotations."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["metadata"]
         if asked["uid"] != UID:
             self._answer(409, {"kind": "Status", "message": "another pod"})
@@ -119,7 +111,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def pod(tmp_path: Path) -> Iterator[OnePod]:
-    """It, with the files that a kubelet gives a pod."""
     server = OnePod(tmp_path)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -133,7 +124,6 @@ def pod(tmp_path: Path) -> Iterator[OnePod]:
 
 @contextlib.contextmanager
 def running(pod: OnePod, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program of the pod."""
     (folder / "pool_pipelines.py").write_text(PIPELINES)
     (folder / "pool.json").write_text(json.dumps({"name": "small", "slotShare": 0.5, "sparkConf": {"spark.master": "local[2,4]"}}))
     root = Path(__file__).parents[3]
@@ -151,7 +141,6 @@ def running(pod: OnePod, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def seat(config: Config, folder: Path, entrypoint: str, **more: Any) -> str:
-    """A seat's annotation, as the operator writes it."""
     document = {
         "stream": stream_document(config.stream),
         "checkpoints": {"table": config.checkpoints.table},
@@ -162,7 +151,6 @@ def seat(config: Config, folder: Path, entrypoint: str, **more: Any) -> str:
 
 
 def test_consumers_of_a_pool_come_and_go_in_one_process(aws: StreamConfig, tmp_path: Path, pod: OnePod) -> None:
-    """Each attempt runs once; a bad seat stops nobody; a consumer that leaves releases its lease, and so does each one at SIGTERM."""
     config, other, to = configuration(aws, "unused:unused"), configuration(aws, "unused:unused"), tmp_path / "rows"
     to.mkdir()
     pod.note(seat_a_1=seat(config, to, "store"), seat_b_1="{", seat_c_1=seat(config, to, "store", leaseDurationSeconds="short"))

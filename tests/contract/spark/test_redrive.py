@@ -40,7 +40,6 @@ class Sink:
     bad: str = "false"
 
     def __call__(self, batch: DataFrame, info: BatchInfo) -> None:
-        """Stores a batch that it does not have."""
         self.runs.append((info.consumer, info.batch, info.replay))
         info.reject(batch.filter(self.bad), "still bad")
         self.batches.setdefault((info.consumer, info.batch), [bytes(row.data) for row in batch.filter(f"NOT ({self.bad})").collect()])
@@ -50,7 +49,6 @@ class Sink:
 
 @pytest.fixture
 def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
-    """The pipeline of every configuration here."""
     made = Sink()
     monkeypatch.setattr(redrive, "load", lambda _entrypoint: made)
     before = dict(pipelines.LETTERS.stores)
@@ -60,7 +58,6 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """A consumer with three letters."""
     for letter in LETTERS:
         file = tmp_path / letter.path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -74,19 +71,16 @@ Go = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def go(spark: SparkSession, config: Config) -> Go:
-    """One run of the command."""
     return lambda *names, how="new": redrive.redrive(spark, config, "c", names, how)
 
 
 def test_all_letters_are_a_batch_of_their_own_consumer(go: Go, sink: Sink) -> None:
-    """In the order of each shard; its numbers are none of the stream's."""
     assert go() == {"consumer": "c-redrive", "batch": 1, "ended": "processed", "redriven": 3, "rejected": (), "pending": 0}
     assert sink.runs == [("c-redrive", 1, False)]
     assert sink.batches == {("c-redrive", 1): [b"one", b"two", b"three"]}
 
 
 def test_a_letter_that_was_redriven_is_refused_and_left_out(go: Go, sink: Sink) -> None:
-    """By its name; without names the others go."""
     go(FIRST.path)
     with pytest.raises(Refused, match="was redriven as batch 1"):
         go(FIRST.path)
@@ -96,7 +90,6 @@ def test_a_letter_that_was_redriven_is_refused_and_left_out(go: Go, sink: Sink) 
 
 
 def test_a_redrive_that_died_after_its_sink_had_it_is_resumed_with_the_same_number(go: Go, sink: Sink) -> None:
-    """Nothing else begins meanwhile; the sink knows the batch."""
     sink.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         go(FIRST.path)
@@ -109,7 +102,6 @@ def test_a_redrive_that_died_after_its_sink_had_it_is_resumed_with_the_same_numb
 
 
 def test_a_redrive_that_failed_is_given_up_and_its_letters_stay(go: Go, sink: Sink) -> None:
-    """They are redriven later, under another number."""
     sink.error = ValueError("still no")
     with pytest.raises(ValueError, match="still no"):
         go(FIRST.path)
@@ -119,7 +111,6 @@ def test_a_redrive_that_failed_is_given_up_and_its_letters_stay(go: Go, sink: Si
 
 
 def test_rows_that_process_rejects_again_stay_letters(go: Go, sink: Sink) -> None:
-    """As they were: with the error that they had first."""
     sink.bad = "decode(data, 'UTF-8') = 'two'"
     assert go()["rejected"] == (LETTERS[1].path.partition("/")[2],)
     sink.bad = "false"
@@ -139,7 +130,6 @@ def test_a_redrive_that_died_after_it_rejected_leaves_those_letters_rejected(go:
 
 
 def test_a_redrive_that_raised_has_rejected_nothing(go: Go, sink: Sink) -> None:
-    """It stored nothing, so the repaired `process` is given all of them."""
     sink.bad, sink.error = "decode(data, 'UTF-8') = 'two'", ValueError("the sink is down")
     with pytest.raises(ValueError, match="sink is down"):
         go()
@@ -150,7 +140,6 @@ def test_a_redrive_that_raised_has_rejected_nothing(go: Go, sink: Sink) -> None:
 
 
 def hold(root: Path, *letters: DeadLetter, batch: int = 8) -> str:
-    """Letters of a batch that is not committed."""
     file = root / "c" / pending.FOLDER / f"{PendingName(batch, 1, 1, pending.REJECTED)}{pending.SUFFIX}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(pending.to_text(letters))
@@ -161,14 +150,12 @@ WAITING = replace(FIRST, sequence="11", batch=8, data=b"waits")
 
 
 def test_letters_of_a_batch_that_is_not_committed_are_left_out_and_counted(go: Go, sink: Sink, tmp_path: Path) -> None:
-    """Their records may yet be stored: they are owed."""
     hold(tmp_path, WAITING)
     assert (go()["redriven"], go()) == (3, {"redriven": 0, "pending": 1})
     assert list(sink.batches.values()) == [[b"one", b"two", b"three"]]
 
 
 def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path) -> None:
-    """It names the batch."""
     hold(tmp_path, WAITING)
     with pytest.raises(Refused, match=r"11-0\.json: is pending: batch 8 is not known to be committed"):
         go(WAITING.path)
@@ -176,7 +163,6 @@ def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path)
 
 
 def test_letters_that_a_commit_named_are_published_by_a_redrive(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """Their driver died before it did, and nobody works: the table says that they are final."""
     entry = hold(tmp_path, WAITING)
     letters = ConsumerLetters(stores.hadoop_store(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
     letters.publish([entry, "s3a://elsewhere/c/pending/x.pending"])
@@ -204,14 +190,12 @@ def test_names_are_sorted_as_their_records_are() -> None:
 
 @pytest.mark.parametrize("how", ["resume", "give-up"])
 def test_nothing_is_resumed_that_is_not_open(go: Go, sink: Sink, how: str) -> None:  # noqa: ARG001 - replaces the pipeline
-    """It says so."""
     with pytest.raises(Refused, match="no redrive of c is open"):
         go(how=how)
 
 
 @pytest.mark.parametrize("name", ["c/shardId-000000000000/11-0.json", "../other/secret.json"])
 def test_a_letter_that_is_not_there_is_refused_before_anything_begins(go: Go, sink: Sink, name: str) -> None:
-    """And so is a path that leads elsewhere."""
     with pytest.raises(Refused, match="there is no such dead letter"):
         go(name)
     assert sink.runs == []
@@ -219,7 +203,6 @@ def test_a_letter_that_is_not_there_is_refused_before_anything_begins(go: Go, si
 
 
 def test_two_that_begin_at_the_same_time_do_not_both(go: Go, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that begins a redrive is created only if there is none."""
     real = ConsumerLetters.begin
 
     def late(self: ConsumerLetters, one: Any) -> None:
@@ -235,7 +218,6 @@ def test_two_that_begin_at_the_same_time_do_not_both(go: Go, sink: Sink, monkeyp
 
 @pytest.mark.slow
 def test_the_command_redrives_and_lists(config: Config, tmp_path: Path) -> None:
-    """The whole program: the built-in pipeline writes the letters."""
     (tmp_path / "sink").mkdir()
     document = {
         "stream": {"name": "orders", "region": "us-east-1"},

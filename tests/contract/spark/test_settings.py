@@ -39,7 +39,6 @@ spark.stop()
 
 
 def said_by(settings: dict[str, str]) -> str:
-    """What a JVM says that was started with them as a driver starts it."""
     paths = {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "PYSPARK_PYTHON": sys.executable}
     environment = {**os.environ, **spark_home.lean(os.environ), **paths}
     return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout

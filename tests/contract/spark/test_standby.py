@@ -46,27 +46,21 @@ process.prepare = prepare
 
 @dataclass
 class Program:
-    """One `python -m sluice_consumer`."""
-
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
 
     def said(self, words: str) -> bool:
-        """Whether a line of it has these words. It runs."""
         return any(words in line for line in self.lines)
 
 
 @dataclass
 class Setting:
-    """A stream that gets a record now and then, and the drivers of its consumer."""
-
     folder: Path
     stream: StreamConfig
     put: int = 0
 
     @contextlib.contextmanager
     def driver(self, *more: str) -> Iterator[Program]:
-        """A driver, as long as the block lasts."""
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "consumer"), str(self.folder)])}
         command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--master", "local[2]", *more]
         with subprocess.Popen(command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
@@ -94,18 +88,14 @@ class Setting:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that called `process`, in order."""
         return list(dict.fromkeys(pid for _, pid, *_ in self.batches))
 
     def feed(self) -> None:
-        """One more record."""
         client = boto3.client("kinesis", endpoint_url=self.stream.kinesis_endpoint, region_name=self.stream.region)
         client.put_record(StreamName=self.stream.name, Data=str(self.put).encode(), PartitionKey="k")
         self.put += 1
 
     def until(self, what: str, condition: Callable[[], object], *programs: Program) -> None:
-        """Waits, and feeds, as long as the last of the programs runs."""
-
         def there() -> bool:
             self.feed()
             assert programs[-1].process.poll() is None, f"{what}: {programs[-1].lines}"
@@ -120,7 +110,6 @@ class Setting:
 
 @pytest.fixture
 def setting(aws: StreamConfig, tmp_path: Path) -> Setting:
-    """A stream and a table of their own."""
     stream = StreamConfig(f"standby-{uuid4()}", aws.region, aws.kinesis_endpoint, aws.dynamodb_endpoint)
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
     client.create_stream(StreamName=stream.name, ShardCount=1)

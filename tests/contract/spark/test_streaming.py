@@ -37,29 +37,24 @@ WINDOWS = "window(approximateArrivalTimestamp, '1 second') AS w"
 
 @pytest.fixture
 def config(slow_stream: StreamConfig) -> Config:
-    """A consumer with a table of its own."""
     return replace(configuration(slow_stream, "pipelines_of_tests:collect", max_records_per_shard=8), lease_duration_seconds=LEASE)
 
 
 def run(source: Source, stream: DataFrame, directory: Path, function: Callable[[DataFrame, int], None]) -> None:
-    """A query over all that is there."""
     writer = stream.writeStream.foreachBatch(function).option("checkpointLocation", str(directory)).trigger(availableNow=True)
     source.start(writer).awaitTermination()
 
 
 def numbers(batch: DataFrame) -> list[int]:
-    """What is in a batch."""
     return sorted(int(row.data) for row in batch.collect())
 
 
 def offsets(directory: Path) -> list[int]:
-    """Our numbers in Spark's log."""
     logs = sorted((int(path.name), path) for path in (directory / "offsets").glob("[0-9]*"))
     return [json.loads(path.read_text().splitlines()[-1])["batch"] for _, path in logs]
 
 
 def committed(config: Config) -> tuple[int, bool]:
-    """The last batch of the table, and whether the lease is free."""
     row = wiring.store(config).consumer()
     assert row is not None
     return row.committed, row.released
@@ -67,7 +62,6 @@ def committed(config: Config) -> tuple[int, bool]:
 
 @pytest.mark.slow
 def test_the_loop_goes_on_where_a_query_ended_and_then_its_directory_is_too_old(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """One table, one place; two actions in a function read one batch, and the key names it."""
     found: dict[tuple[str, int], list[int]] = {}
 
     def keep(batch: DataFrame, _number: int) -> None:
@@ -170,7 +164,6 @@ def test_a_query_started_by_its_writer_is_refused(spark: SparkSession, config: C
 
 @pytest.mark.slow
 def test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """With the same content; the other session had not released its lease, so it is waited out."""
     found: list[list[int]] = []
 
     def fail(batch: DataFrame, _number: int) -> None:
@@ -187,7 +180,6 @@ def test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again(spark
 
 
 def collect(batch: DataFrame, _number: int) -> None:
-    """Reads all of it."""
     batch.collect()
 
 
@@ -208,7 +200,6 @@ def test_a_second_source_on_the_table_and_a_second_use_of_the_source_are_refused
 
 
 def test_a_query_whose_lease_was_taken_is_stopped(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """While its function waits for a job of a minute; the caller is told, though `awaitTermination` returned."""
     begun = threading.Event()
 
     def steal() -> None:
@@ -231,7 +222,6 @@ def test_a_query_whose_lease_was_taken_is_stopped(spark: SparkSession, config: C
 
 
 def test_a_stream_without_a_source_says_what_is_missing(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """Nobody holds the lease."""
     with streaming.source(spark, config):
         stream: Any = spark.readStream.format("sluice").load()
         with pytest.raises(PySparkException, match=r"sluice_consumer\.streaming\.source"):

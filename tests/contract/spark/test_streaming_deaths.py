@@ -36,8 +36,6 @@ COUNTS = ("bound", "wrote", "committing") if DEEP else ("wrote",)
 
 @dataclass
 class Story:
-    """A query that died of every moment of its list and then went on to its end."""
-
     directory: Path
     config: dict[str, Any]
     sink: str
@@ -56,7 +54,6 @@ class Story:
         return self
 
     def live(self, moment: str | None) -> tuple[int, str]:
-        """One epoch, in a session of its own; its exit code and last words."""
         order = {"config": self.config, "directory": str(self.directory), "sink": self.sink, "die": moment}
         here = Path(__file__)
         paths = [str(here.parents[3] / "consumer"), str(here.parent)]
@@ -71,7 +68,6 @@ class Story:
         return code, log.read_text()
 
     def commits(self) -> list[dict[str, Any]]:
-        """The offsets that Spark stored, in order."""
         logs = sorted((path for path in (self.directory / "checkpoint" / "offsets").glob("[0-9]*")), key=lambda path: int(path.name))
         return [json.loads(path.read_text().splitlines()[-1]) for path in logs]
 
@@ -96,7 +92,6 @@ def stories(slow_stream: StreamConfig, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_a_file_sink_holds_every_record_once_after_deaths(stories: dict[str, Future[Story]], spark: SparkSession) -> None:
-    """Spark's own exactly-once sink, over ours."""
     story = stories["files"].result()
     rows = spark.read.parquet(str(story.directory / "sink")).collect()
     assert Counter(int(row.data) for row in rows) == Counter(range(RECORDS))
@@ -104,7 +99,6 @@ def test_a_file_sink_holds_every_record_once_after_deaths(stories: dict[str, Fut
 
 
 def test_the_state_of_a_query_is_right_after_deaths(stories: dict[str, Future[Story]]) -> None:
-    """Counts and sums by shard; a batch that came again gave the function the same."""
     story = stories["counts"].result()
     written = sorted(map(int, (path.name for path in (story.directory / "sink").glob("[0-9]*") if path.suffix != ".part")))
     assert written == list(range(len(written)))
@@ -116,7 +110,6 @@ def test_the_state_of_a_query_is_right_after_deaths(stories: dict[str, Future[St
 
 @pytest.mark.parametrize("sink", ["files", "counts"])
 def test_spark_and_the_table_agree_in_the_end_and_the_lease_is_released(stories: dict[str, Future[Story]], sink: str) -> None:
-    """Our numbers, one after the other, in Spark's log; the last of them committed."""
     story = stories[sink].result()
     batches = [offset["batch"] for offset in story.commits()]
     assert batches == sorted(set(batches))

@@ -31,14 +31,12 @@ def config(slow_stream: StreamConfig) -> Config:
 
 
 def to_files(source: Source, checkpoint: Path, output: Path, *, until: int = RECORDS) -> None:
-    """A query into Spark's file sink, which dies at a number."""
     rows = source.load().selectExpr(f"if({NUMBER} < {until}, {NUMBER}, raise_error('it dies')) AS number")
     writer = rows.writeStream.format("parquet").option("path", str(output)).option("checkpointLocation", str(checkpoint))
     source.start(writer.trigger(availableNow=True)).awaitTermination()
 
 
 def committed(config: Config) -> int:
-    """The last batch of the table."""
     row = wiring.store(config).consumer()
     assert row is not None
     return row.committed
@@ -67,7 +65,6 @@ def test_a_batch_that_the_file_sink_skips_in_a_new_directory_is_refused_until_th
 
 
 def test_the_function_of_the_page_goes_on_in_a_new_directory(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """It knows batches by (consumer, batch), and its sink raises behind one; each number is there once."""
     sink: dict[tuple[str, int], list[int]] = {}
     (text,) = [block.text for block in page_blocks.of("docs/structured-streaming.md") if "source.stored()" in block.text]
 
@@ -92,6 +89,5 @@ def test_the_function_of_the_page_goes_on_in_a_new_directory(spark: SparkSession
 
 
 def run(source: Source, checkpoint: Path, function: Callable[[DataFrame, int], None]) -> None:
-    """A query of a function over all that is there."""
     writer = source.load().writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
     source.start(writer.trigger(availableNow=True)).awaitTermination()

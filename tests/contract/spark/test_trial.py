@@ -23,12 +23,10 @@ SECONDS = 5  # instead of a minute
 
 
 def actions(policy: Path, *sids: str) -> set[str]:
-    """Of a policy's statements."""
     return {action for each in json.loads(policy.read_text())["Statement"] if each["Sid"] in sids for action in each["Action"]}
 
 
 def test_the_day_on_aws_goes_as_its_page_says(moto_endpoint: str, tmp_path: Path) -> None:
-    """Every record once after a reshard and a kill, and the policy has the actions of the commands, of put.py and of a driver."""
     folder, store, calls = tmp_path / "trial", tmp_path / "store", tmp_path / "calls"
     folder.mkdir()
     for name in ("put.py", "count.py"):

@@ -17,7 +17,6 @@ OPTIONS = warmup_source.options(StreamConfig("s", "us-east-1"))
 
 
 def jobs(spark: SparkSession) -> int:
-    """How many jobs Spark knows."""
     return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
 
 
@@ -62,7 +61,6 @@ def test_a_rehearsal_plans_a_read_and_runs_no_job(spark: SparkSession, tmp_path:
 
 
 def test_a_warm_up_runs_its_tasks_and_tells_who_ran_them(spark: SparkSession) -> None:
-    """In local mode that is the driver."""
     before = jobs(spark)
     assert SparkWarmUps(spark, OPTIONS).start(2).result(120) == {"driver"}
     assert jobs(spark) == before + 1

@@ -24,10 +24,7 @@ def archives() -> int:
 
 
 class Looks(DataSourceReader):
-    """A row a task."""
-
     def partitions(self) -> list[InputPartition]:
-        """More than there are workers."""
         return [InputPartition(archives()) for _ in range(TASKS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -43,17 +40,12 @@ class Looks(DataSourceReader):
 
 
 class WorkerLook(DataSource):
-    """`spark.read.format("workers")`."""
-
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return "workers"
 
     def schema(self) -> str:
-        """The columns, as DDL."""
         return ", ".join(f"{name} BIGINT" for name in NAMES)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - always the same
-        """The reader."""
         return Looks()

@@ -26,7 +26,6 @@ RECORDS = 30  # a batch and shard: most shards need more than one
 
 
 def configuration(stream: StreamConfig, source: str, target: str) -> Config:
-    """A consumer of the target that insists on the migration."""
     batch = BatchConfig(interval_seconds=0, max_records_per_shard=RECORDS)
     pipeline = PipelineConfig("takeover.delivered:collect")
     return Config(
@@ -69,7 +68,6 @@ class Consumed:
 
 
 def consume(spark: SparkSession, config: Config) -> Consumed:
-    """One epoch of the consumer, from taking the lease to the tip of the stream."""
     config = replace(config, until=UntilConfig(tip=True))
     store, drain = wiring.store(config), threading.Event()
     supervisor.prepare(config, store, wiring.catalog(config))

@@ -11,6 +11,5 @@ delivered: list[tuple[str, int, str, int, str]] = []
 
 
 def collect(batch: DataFrame, info: Any) -> None:
-    """Reads everything once."""
     rows = batch.select("shardId", "sequenceNumber", "subSequenceNumber", "data").collect()
     delivered.extend((row.shardId, info.batch, row.sequenceNumber, row.subSequenceNumber, bytes(row.data).decode()) for row in rows)

@@ -25,7 +25,6 @@ Items = list[dict[str, Any]]
 
 
 def folders() -> list[Path]:
-    """Where dumps are."""
     more = os.environ.get("SLUICE_GOLDEN")
     return [OURS, *([Path(more)] if more else [])]
 
@@ -40,7 +39,6 @@ class Dump:
 
     @property
     def tables(self) -> Mapping[str, Any]:
-        """Each table's description and items."""
         found: Mapping[str, Any] = self.document["tables"]
         return found
 
@@ -52,18 +50,15 @@ class Dump:
 
     @cached_property
     def streams(self) -> dict[str, Recorded]:
-        """Every stream as it stood at the stop."""
         return {name: Recorded(s["summary"], s["shards"], s["records"]) for name, s in self.document["streams"].items()}
 
     def made_of(self) -> Dump:
-        """The dump that this one's system was started on."""
         name = self.document["source_dump"]
         path = next((folder / name for folder in self.siblings if (folder / name).exists()), Path(name))
         return read(path, self.siblings)
 
 
 def read(path: Path, siblings: tuple[Path, ...] = ()) -> Dump:
-    """A dump from its file."""
     return Dump(path.stem, json.loads(path.read_text()), siblings)
 
 
@@ -76,8 +71,6 @@ def found(folders: Iterable[Path]) -> list[Dump]:
 
 
 class Tables:
-    """A dump's tables in a DynamoDB, under names of their own."""
-
     def __init__(self, dump: Dump, endpoint: str) -> None:
         self._client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1")
         self._prefix = f"{uuid4().hex[:8]}-"
@@ -88,11 +81,9 @@ class Tables:
                 self._client.put_item(TableName=self.named(name), Item={key: _bytes(value) for key, value in item.items()})
 
     def named(self, name: str) -> str:
-        """What a table of the dump is called here."""
         return self._prefix + name
 
     def contents(self) -> dict[str, Items]:
-        """Every item of every table, in one order."""
         scanned = {name: self._client.get_paginator("scan").paginate(TableName=name, ConsistentRead=True) for name in self._names}
         return {name: sorted((item for page in pages for item in page["Items"]), key=repr) for name, pages in scanned.items()}
 

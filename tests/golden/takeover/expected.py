@@ -18,7 +18,6 @@ Done = tuple[int, float]  # sequence number, and the last user record of it that
 
 
 def expected(dump: Dump) -> dict[str, Delivery]:
-    """By stream and shard, the user records in their order."""
     if all("derived" in stream for stream in dump.document["streams"].values()):
         return _as_derived(dump)
     return by_nifi_rules(dump) if nifi_only(dump) else _as_derived(dump.made_of())
@@ -30,7 +29,6 @@ def nifi_only(dump: Dump) -> bool:
 
 
 def nothing_left(dump: Dump) -> bool:
-    """Whether NiFi has lost every place: no table of the dump holds one."""
     return nifi_only(dump) and not any(highest(dump, stream) for stream in dump.streams)
 
 
@@ -48,7 +46,6 @@ def _after(done: Mapping[str, Done], stream: Recorded) -> Delivery:
 
 
 def highest(dump: Dump, stream: str) -> dict[str, Done]:
-    """The highest place that any of the dump's tables has for each shard of a stream."""
     items = [item for table in dump.tables.values() for item in table["items"] if item["streamName"]["S"] == stream and "sequenceNumber" in item]
     places: dict[str, Done] = {}
     for item in items:

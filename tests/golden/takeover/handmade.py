@@ -31,7 +31,6 @@ NOTHING: Start = (RECORDS, 0)
 
 
 def shard_id(shard: int) -> str:
-    """As the service writes it."""
     return f"shardId-{shard:012d}"
 
 
@@ -46,29 +45,23 @@ def arrival(shard: int, record: int) -> int:
 
 
 def after(record: int) -> Start:
-    """What follows a whole Kinesis record."""
     return record + 1, 0
 
 
 def text(value: str) -> dict[str, str]:
-    """A string attribute."""
     return {"S": value}
 
 
 def number(value: int) -> dict[str, str]:
-    """A number attribute."""
     return {"N": str(value)}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a dump: its key and its rows."""
-
     keys: Keys
     rows: Sequence[Item] = ()
 
     def document(self) -> dict[str, Any]:
-        """As dumps have it."""
         keys = [{"AttributeName": name, "KeyType": kind} for name, kind in self.keys.items()]
         types = [{"AttributeName": name, "AttributeType": "S"} for name in self.keys]
         return {"describe": {"KeySchema": keys, "AttributeDefinitions": types}, "items": list(self.rows)}

@@ -25,12 +25,10 @@ def checkpoint(shard: int, stored: dict[str, Any], **more: Any) -> Item:
 
 
 def finished(shard: int) -> Item:
-    """A shard that was read to its end."""
     return checkpoint(shard, text(sequence(shard, 5)), Finished=NANOS, FinishedRFC=RFC)
 
 
 def kinsumer(name: str, rows: list[Item], *clients: Item) -> dict[str, Table]:
-    """The three tables of an application."""
     leader: Item = {"Key": text("Leader"), "ID": text("w1-id"), "Name": text("w1"), "LastUpdate": NANOS, "LastUpdateRFC": RFC}
     cached: Item = {"Key": text("ShardCache"), "ShardIDs": {"L": [text(shard_id(2))]}, "LastUpdate": NANOS, "LastUpdateRFC": RFC}
     tables = {

@@ -28,12 +28,10 @@ def node(name: str, **more: Any) -> Item:
 
 
 def marker(**more: Any) -> Item:
-    """The lock of the interrupted migration."""
     return {"streamName": text(STREAM), "shardId": text("__migration__"), "lastUpdateTimestamp": MILLIS, **more}
 
 
 def lease(shard: int, checkpoint: str, sub: int = 0) -> Item:
-    """A row of the KCL table that NiFi began with."""
     place = {"checkpoint": text(checkpoint), "checkpointSubSequenceNumber": number(sub)}
     return {"leaseKey": text(shard_id(shard)), "leaseCounter": number(7), "ownerSwitchesSinceCheckpoint": number(0), **place}
 

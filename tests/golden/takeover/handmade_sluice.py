@@ -12,25 +12,21 @@ END = {"M": {"at": text("END")}}
 
 
 def at_record(shard: int, record: int, sub: int | None = None) -> dict[str, Any]:
-    """After a record, whole or up to one of its user records."""
     inside = {} if sub is None else {"sub": number(sub)}
     return {"M": {"at": text("AFTER"), "sequence": text(sequence(shard, record)), **inside}}
 
 
 def at_time(shard: int, record: int) -> dict[str, Any]:
-    """A millisecond after a record arrived."""
     return {"M": {"at": text("TIMESTAMP"), "millis": number(1000 * arrival(shard, record) + 1)}}
 
 
 def consumer(**more: Any) -> Item:
-    """The consumer's row, of an epoch that promised 20 s."""
     epoch = {"generation": number(3), "token": text("3f2a"), "counter": number(41), "leaseMillis": number(20_000), "committed": number(COMMITTED)}
     stream = {"format": number(1), "consumerId": text("c0ffee"), "streamArn": text(ARN), "streamCreated": number(1000 * CREATED)}
     return {"id": text("consumer"), "state": text("ACTIVE"), "bootstrapped": {"BOOL": True}, **stream, **epoch, **more}
 
 
 def row(shard: int, batch: int, start: dict[str, Any], end: dict[str, Any]) -> Item:
-    """A shard's row: the range (start, end] that a batch has bound."""
     parents = {"parents": {"SS": [shard_id(p) for p in PARENTS[shard]]}} if PARENTS[shard] else {}
     fence = {"generation": number(3), "joins": number(1), "batch": number(batch), "records": number(1), "readers": {"M": {"3.0.0": number(1)}}}
     return {"id": text(f"shard/{shard_id(shard)}"), "start": start, "end": end, **fence, **parents, **(_children(shard) if end is END else {})}

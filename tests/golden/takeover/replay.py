@@ -26,8 +26,6 @@ AFTER_THE_LAST = 60  # seconds from the last arrival to "now"
 
 
 class Refusal(Exception):
-    """An error as the service names it, with HTTP status 400."""
-
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.body = {"__type": code, "message": message}
@@ -43,27 +41,22 @@ def payload(record: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One stream of a dump."""
-
     summary: Json
     shards: Sequence[Json]
     records: Mapping[str, Sequence[Json]]
 
     @property
     def now(self) -> float:
-        """Epoch seconds at which the recording ends."""
         arrivals = (record["arrival"] for rows in self.records.values() for record in rows)
         return float(max(arrivals, default=self.summary["StreamCreationTimestamp"])) + AFTER_THE_LAST
 
     def shard(self, shard_id: str) -> Json:
-        """A listed shard."""
         for shard in self.shards:
             if shard["ShardId"] == shard_id:
                 return shard
         raise Refusal("ResourceNotFoundException", f"Shard {shard_id} in stream {self.summary['StreamName']} does not exist")
 
     def children(self, shard_id: str) -> list[Json]:
-        """ChildShards of a closed shard's last reply; none while it is open."""
         parents = {s["ShardId"]: [s[k] for k in ("ParentShardId", "AdjacentParentShardId") if k in s] for s in self.shards}
         return [
             {"ShardId": s["ShardId"], "ParentShards": parents[s["ShardId"]], "HashKeyRange": s["HashKeyRange"]}
@@ -72,7 +65,6 @@ class Recorded:
         ]
 
     def index(self, ask: Json) -> int:
-        """Where a GetShardIterator begins, as a number of the shard's records."""
         shard, kind, rows = self.shard(ask["ShardId"]), ask["ShardIteratorType"], self.records.get(ask["ShardId"], ())
         if kind in {"TRIM_HORIZON", "LATEST"}:
             return 0 if kind == "TRIM_HORIZON" else len(rows)
@@ -177,8 +169,6 @@ def _untoken(token: str, size: int) -> list[Any]:
 
 @contextmanager
 def serve(replay: Replay) -> Iterator[str]:
-    """The endpoint of a replay, on a free port of this machine, while the block lasts."""
-
     class Handler(_Handler):
         served = replay
 
@@ -216,7 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """The Date header: the recorded clock."""
         return formatdate(self.served.clock if timestamp is None else timestamp, usegmt=True)
 
     def log_message(self, *_: object) -> None:

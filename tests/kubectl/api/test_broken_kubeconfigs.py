@@ -31,12 +31,10 @@ GOOD: Json = {
 
 
 def cluster(**fields: Any) -> bytes:
-    """With another cluster."""
     return yaml.safe_dump({**GOOD, "clusters": [{"name": "one", "cluster": fields}]}).encode()
 
 
 def user(**fields: Any) -> bytes:
-    """With another user."""
     return yaml.safe_dump({**GOOD, "users": [{"name": "me", "user": fields}]}).encode()
 
 
@@ -72,7 +70,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_kubeconfig_is_one_sentence_with_a_next_step(tmp_path: Path, broken: str) -> None:
-    """No other line is printed."""
     file = tmp_path / "config"
     file.write_bytes(BROKEN[broken])
     answer = CliRunner().invoke(program, ("status", "--kubeconfig", str(file)), env={"COLUMNS": "200"})
@@ -84,7 +81,6 @@ def test_a_broken_kubeconfig_is_one_sentence_with_a_next_step(tmp_path: Path, br
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """By --kubeconfig."""
     answer = run("status", "--kubeconfig", str(tmp_path / "absent"))
     assert answer.returncode == 1
     assert str(tmp_path / "absent") in answer.stderr
@@ -92,7 +88,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
-    """Nor a file that may not be read."""
     assert "; next: " in run("status", "--kubeconfig", str(tmp_path)).stderr
 
 
@@ -123,7 +118,6 @@ def test_words_of_a_credential_plugin_that_fails_are_shown(tmp_path: Path) -> No
     ),
 )
 def test_any_value_anywhere_connects_or_is_refused(tmp_path: Path, part: str, value: Any) -> None:
-    """With a sentence."""
     body: Json = yaml.safe_load(yaml.safe_dump(GOOD))
     if part in body:
         body[part] = value
@@ -138,14 +132,12 @@ def test_any_value_anywhere_connects_or_is_refused(tmp_path: Path, part: str, va
 
 
 def test_a_context_by_name_needs_no_present_one(tmp_path: Path) -> None:
-    """As with kubectl."""
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump({key: value for key, value in GOOD.items() if key != "current-context"}))
     assert connect(Target(kubeconfig=str(file), context="one"))[1] == "default"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program as a process, without a terminal."""
     found = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     command = [sys.executable, "-m", "sluice_kubectl", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**found, "COLUMNS": "200"}, stdin=subprocess.DEVNULL)

@@ -15,7 +15,6 @@ from sluice_kubectl.api.kubeconfig import Target, connect
 
 
 def config(path: Path, current: str, **contexts: dict[str, Any]) -> Path:
-    """A kubeconfig with a cluster and a user for each context."""
     body = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -30,7 +29,6 @@ def config(path: Path, current: str, **contexts: dict[str, Any]) -> Path:
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """Two contexts; the present one has no namespace."""
     return str(config(tmp_path / "config", "one", one={}, two={"namespace": "shop"}))
 
 
@@ -44,13 +42,11 @@ def file(tmp_path: Path) -> str:
     ],
 )
 def test_the_context_says_server_and_namespace(file: str, target: dict[str, Any], host: str, namespace: str) -> None:
-    """Options win over it."""
     api, found = connect(Target(kubeconfig=file, **target))
     assert (api.configuration.host, found) == (host, namespace)
 
 
 def test_several_files_of_the_environment_are_one(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As kubectl merges them."""
     other = config(tmp_path / "other", "three", three={"namespace": "far"})
     program = "from sluice_kubectl.api.kubeconfig import *; api, name = connect(Target(context='three')); print(api.configuration.host, name)"
     monkeypatch.setenv("KUBECONFIG", f"{file}:{other}")
@@ -58,13 +54,11 @@ def test_several_files_of_the_environment_are_one(file: str, tmp_path: Path, mon
 
 
 def test_a_context_that_is_not_there_is_named(file: str) -> None:
-    """With the command that lists them."""
     with pytest.raises(CommandError, match=r"no usable kubeconfig: .*three.*; next: kubectl config get-contexts"):
         connect(Target(kubeconfig=file, context="three"))
 
 
 def test_a_file_that_is_not_there_or_no_kubeconfig_is_told(tmp_path: Path) -> None:
-    """No stack."""
     (tmp_path / "broken").write_text("{")
     for name in ("absent", "broken"):
         with pytest.raises(CommandError, match=r"no usable kubeconfig: .*; next: "):

@@ -20,8 +20,6 @@ from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Rejected
 
 @dataclass
 class ApiDouble:
-    """Answers in chunks; remembers paths and headers."""
-
     chunks: list[bytes] = field(default_factory=list)
     status: int = 200
     paths: list[str] = field(default_factory=list)
@@ -48,7 +46,6 @@ class ApiDouble:
 
 @pytest.fixture
 def double() -> Iterator[ApiDouble]:
-    """On the loopback."""
     found = ApiDouble()
 
     class Handler(BaseHTTPRequestHandler):
@@ -71,14 +68,12 @@ def double() -> Iterator[ApiDouble]:
 
 
 def client(url: str) -> Direct:
-    """With a token."""
     settings = Configuration(host=url)
     settings.api_key = {"BearerToken": "Bearer abc"}
     return Direct(settings)
 
 
 def test_lines_are_whole_however_they_are_cut(double: ApiDouble) -> None:
-    """Also one without an end, and one of several bytes a letter."""
     double.chunks = [b"one\ntw", b"o\n", "größ".encode()[:3], "größ".encode()[3:]]
     request = LogRequest("driver", tail=10)
     assert list(HttpPodTexts(client(double.url)).log("shop", "orders-driver-1", request)) == ["one", "two", "größ"]
@@ -86,7 +81,6 @@ def test_lines_are_whole_however_they_are_cut(double: ApiDouble) -> None:
 
 
 def test_a_log_that_is_followed_gives_a_line_as_soon_as_it_is_written(double: ApiDouble) -> None:
-    """The first line is here while the answer goes on."""
     double.chunks, double.held = [b"one\n", b"two\n"], threading.Event()
     lines = HttpPodTexts(client(double.url)).log("shop", "orders-driver-1", LogRequest("driver", follow=True))
     assert next(lines) == "one"
@@ -96,7 +90,6 @@ def test_a_log_that_is_followed_gives_a_line_as_soon_as_it_is_written(double: Ap
 
 
 def test_metrics_come_through_the_api_server(double: ApiDouble) -> None:
-    """With the person's rights on pods/proxy."""
     double.chunks = [b"sluice_generation 3\n"]
     assert HttpPodTexts(client(double.url)).metrics("shop", "orders-driver-1", 9404) == "sluice_generation 3\n"
     assert double.paths == ["/api/v1/namespaces/shop/pods/orders-driver-1:9404/proxy/metrics"]
@@ -115,13 +108,11 @@ def test_every_call_is_made_in_the_persons_name(double: ApiDouble) -> None:
 
 @pytest.mark.parametrize(("status", "reason", "error"), [(404, "NotFound", Conflict), (403, "Forbidden", Rejected)])
 def test_a_refusal_is_an_error_of_the_port(double: ApiDouble, status: int, reason: str, error: type[Exception]) -> None:
-    """With the server's words."""
     double.status, double.chunks = status, [json.dumps({"reason": reason, "message": "pods are not for you"}).encode()]
     with pytest.raises(error, match="pods are not for you"):
         list(HttpPodTexts(client(double.url)).log("shop", "orders-driver-1", LogRequest()))
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
-    """With a next step."""
     with pytest.raises(CommandError, match=r"gave no whole answer: .*; next: try again"):
         list(HttpPodTexts(client("http://127.0.0.1:1")).log("shop", "orders-driver-1", LogRequest()))

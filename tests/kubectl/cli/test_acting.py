@@ -13,20 +13,17 @@ from sluice_operator.cluster.port import Rejected, Unavailable
 
 
 def notes(scene: Scene) -> dict[str, str]:
-    """Those of `orders`."""
     found: dict[str, str] = scene.get()["metadata"].get("annotations") or {}
     return found
 
 
 def test_restart_writes_a_value_that_was_never_there(orders: Scene) -> None:
-    """The time of the request."""
     answer = orders.run("restart", "orders")
     assert (answer.exit_code, answer.said) == (0, "orders restarts: driver 1 finishes its batch, then the next driver starts\n")
     assert notes(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
 
 
 def test_drain_and_pause_are_undone_by_resume(orders: Scene) -> None:
-    """Both by one command."""
     orders.run("drain", "orders")
     orders.run("pause", "orders")
     assert (orders.get()["spec"]["suspend"], notes(orders)) == (True, {"sluice.dev/paused": "true"})
@@ -35,14 +32,12 @@ def test_drain_and_pause_are_undone_by_resume(orders: Scene) -> None:
 
 
 def test_retry_asks_for_another_try_of_a_migration(scene: Scene) -> None:
-    """That failed."""
     scene.put(resource("migration_failed"))
     assert scene.run("retry", "orders").exit_code == 0
     assert notes(scene) == {"sluice.dev/retry": "2026-11-21T10:10:30Z"}
 
 
 def test_what_is_so_already_is_no_error_and_no_write(scene: Scene) -> None:
-    """As with kubectl."""
     before = scene.put(resource("paused"))
     answer = scene.run("pause", "orders")
     assert (answer.exit_code, answer.said) == (0, "orders is paused already\n")
@@ -50,7 +45,6 @@ def test_what_is_so_already_is_no_error_and_no_write(scene: Scene) -> None:
 
 
 def test_a_refused_action_writes_nothing_and_exits_with_65(scene: Scene) -> None:
-    """Its message is on stderr."""
     before = scene.put(resource("paused"))
     answer = scene.run("restart", "orders")
     assert (answer.exit_code, answer.said) == (65, "")
@@ -59,7 +53,6 @@ def test_a_refused_action_writes_nothing_and_exits_with_65(scene: Scene) -> None
 
 
 def test_a_resource_that_changed_in_between_is_read_and_decided_on_anew(orders: Scene) -> None:
-    """The driver's report, say: the first patch fails on its condition, the second is made of the new state."""
     changes = iter([{"spec": {"replicas": 3}}])
 
     def meanwhile(*_arguments: Any) -> None:
@@ -72,8 +65,6 @@ def test_a_resource_that_changed_in_between_is_read_and_decided_on_anew(orders: 
 
 
 def test_what_is_no_longer_offered_after_a_change_is_not_done(orders: Scene) -> None:
-    """Somebody paused it between our read and our write."""
-
     def meanwhile(*_arguments: Any) -> None:
         orders.cluster.edit(orders.get(), {"metadata": {"annotations": {"sluice.dev/paused": "true"}}})
 
@@ -83,7 +74,6 @@ def test_what_is_no_longer_offered_after_a_change_is_not_done(orders: Scene) -> 
 
 
 def test_a_resource_that_changes_each_time_is_left_alone(orders: Scene) -> None:
-    """After three failed conditions; a script may try again (75)."""
     numbers = iter(range(100))
 
     def meanwhile(*_arguments: Any) -> None:
@@ -97,7 +87,6 @@ def test_a_resource_that_changes_each_time_is_left_alone(orders: Scene) -> None:
 
 
 def test_force_names_pod_and_uid_and_asks(orders: Scene) -> None:
-    """No is no."""
     asked = []
     orders.ask = lambda question: asked.append(question) or False
     uid = orders.get()["status"]["driver"]["uid"]
@@ -109,15 +98,12 @@ def test_force_names_pod_and_uid_and_asks(orders: Scene) -> None:
 
 
 def test_force_does_what_was_agreed_on(orders: Scene) -> None:
-    """By the uid."""
     orders.ask = lambda _question: True
     assert orders.run("force", "orders").exit_code == 0
     assert notes(orders) == {"sluice.dev/force": orders.get()["status"]["driver"]["uid"]}
 
 
 def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> None:
-    """The person answered for another uid."""
-
     def answered(_question: str) -> bool:
         driver = orders.get()["status"]["driver"]
         orders.cluster.set_status("KinesisConsumer", "default", "orders", {"driver": driver | {"pod": "orders-driver-2", "uid": "uid-new"}})
@@ -130,7 +116,6 @@ def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> Non
 
 
 def test_force_gives_up_a_standby_that_hangs_and_not_the_driver_that_works(orders: Scene) -> None:
-    """One that was not asked to stop is left alone, whatever is forced."""
     driver = orders.get()["status"]["driver"]
     pod = orders.pod("orders-driver-2", "orders", "driver")
     standby = {"attempt": 2, "pod": "orders-driver-2", "uid": pod["metadata"]["uid"], "state": "GivenUp", "since": "2026-11-21T10:10:00Z"}
@@ -162,7 +147,6 @@ def test_force_of_a_pod_that_is_gone_says_so_and_writes_nothing(orders: Scene) -
 
 
 def test_force_of_a_pod_that_lost_its_label_is_done(orders: Scene) -> None:
-    """It is not listed, and still there: it is read by its name."""
     pod = orders.cluster.get("Pod", "default", "orders-driver-1")
     assert pod is not None
     orders.cluster.edit(pod, {"metadata": {"labels": {"sluice.dev/consumer": None}}})
@@ -181,7 +165,6 @@ def test_a_name_that_no_resource_may_have_is_told(orders: Scene, name: str) -> N
 
 
 def test_force_without_a_terminal_wants_yes(orders: Scene) -> None:
-    """A script says so itself."""
     answer = orders.run("force", "orders")
     assert answer.exit_code == 65
     assert "next: repeat it with --yes" in answer.told.replace("\n", " ")
@@ -197,8 +180,6 @@ def test_force_without_a_terminal_wants_yes(orders: Scene) -> None:
     ],
 )
 def test_an_error_of_a_write_says_what_to_do(orders: Scene, error: Exception, code: int, words: str) -> None:
-    """And what is not known."""
-
     def raised(*_arguments: Any) -> None:
         raise error
 

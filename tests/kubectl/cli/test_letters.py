@@ -31,13 +31,11 @@ POD = "orders-redrive-20261121101030"
 
 
 def keeping(scene: Scene, **place: str) -> None:
-    """`orders` with its dead letters at a place."""
     scene.cluster.patch("KinesisConsumer", "default", "orders", {"spec": {"onError": {"deadLetter": place}}})
 
 
 @pytest.fixture
 def stored(orders: Scene, endpoint: str) -> tuple[Scene, list[str]]:
-    """A letter of `orders` and one of another consumer in one folder; and the options that lead there."""
     s3 = boto3.client("s3", region_name=REGION, endpoint_url=endpoint)
     s3.create_bucket(Bucket="lake", CreateBucketConfiguration={"LocationConstraint": REGION})
     for one in (LETTER, OTHERS):
@@ -54,7 +52,6 @@ def stored(orders: Scene, endpoint: str) -> tuple[Scene, list[str]]:
 
 
 def test_list_has_the_letters_of_the_consumer_alone(stored: tuple[Scene, list[str]]) -> None:
-    """Its id is in the checkpoint table, whose name the resource has."""
     scene, endpoints = stored
     answer = scene.run("dead-letters", "list", "orders", "-o", "json", *endpoints)
     assert answer.exit_code == 0, answer.told
@@ -95,7 +92,6 @@ def test_the_commands_for_a_folder_are_those_of_their_page(stored: tuple[Scene, 
 
 
 def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
-    """By the name that `list` has."""
     scene, endpoints = stored
     answer = scene.run("dead-letters", "show", "orders", LETTER.path, *endpoints[:2])
     assert answer.exit_code == 0, answer.told
@@ -106,7 +102,6 @@ def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
 
 
 def test_a_letter_moves_no_cursor(stored: tuple[Scene, list[str]], endpoint: str) -> None:
-    """Its record, its key and its exception are anybody's; as JSON they are complete."""
     scene, endpoints = stored
     said = "\x1b[2J\x1b[31m\u202e\x9b\rerror\x07"
     strange = replace(LETTER, sequence="50", partition_key=f"{said}\nerror", data=said.encode(), error=f"Traceback\n{said}")
@@ -135,7 +130,6 @@ def test_a_letter_moves_no_cursor(stored: tuple[Scene, list[str]], endpoint: str
     ],
 )
 def test_letters_that_are_in_no_folder_of_everybody_are_refused(orders: Scene, command: tuple[str, ...], place: Json, words: str) -> None:
-    """With where they are, and what reads them there; no pod is made."""
     keeping(orders, **place)
     before = len(orders.cluster.list("Pod", "default", {}))
     answer = orders.run("dead-letters", *command)
@@ -152,7 +146,6 @@ class Kubelet:
         scene.texts.logs[POD] = ["redrive 1: 1 letter of c-1 goes through process", "batch 1 of c-1-redrive is processed: 1 letter redriven"]
 
     def look(self, kind: str, namespace: str, name: str) -> None:
-        """Before each look at an object."""
         if kind != "Pod":
             return
         states: list[Json] = [{"waiting": {"reason": "ContainerCreating"}}, {"terminated": {"exitCode": self._code}}]
@@ -163,13 +156,11 @@ class Kubelet:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks without a pause."""
     monkeypatch.setattr(letters, "ticks", lambda: itertools.repeat(None, 5))
 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_redrive_runs_in_a_pod_like_the_drivers_and_the_pod_is_removed(orders: Scene) -> None:
-    """Its log is printed, and why it waits."""
     keeping(orders, path="s3a://lake/dead-letters")
     kubelet = Kubelet(orders, 0)
     answer = orders.run("dead-letters", "redrive", "orders", "c-1/a.json", cluster=Elsewhere(orders.cluster, get=kubelet.look))
@@ -184,7 +175,6 @@ def test_a_redrive_runs_in_a_pod_like_the_drivers_and_the_pod_is_removed(orders:
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("seats", [["orders-uid.2", "orders-uid.11", "views-uid.99"], ["views-uid.99"]])
 def test_a_member_of_a_pool_is_redriven_with_the_configuration_of_its_seat(seats: list[str]) -> None:
-    """Of its newest one, in a pod like the pool's. Without a seat it is refused, and no other member's configuration is taken."""
     scene = pooled()
     uid = scene.get(name="orders")["metadata"]["uid"]
     notes = {f"seat.sluice.dev/{key.replace('orders-uid', uid)}": json.dumps({"name": key, "config": {"batch": {}}}) for key in seats}
@@ -206,7 +196,6 @@ def test_a_member_of_a_pool_is_redriven_with_the_configuration_of_its_seat(seats
 
 @pytest.mark.usefixtures("at_once")
 def test_the_log_of_a_redrive_moves_no_cursor(orders: Scene) -> None:
-    """It quotes records: each line is one printable line. Only `logs` prints what the container wrote."""
     keeping(orders, path="s3a://lake/dead-letters")
     kubelet = Kubelet(orders, 0)
     orders.texts.logs[POD] = ["a \x1b[2J\x1b]0;title\x07b\r", "c\u202e\ud800d"]
@@ -219,7 +208,6 @@ def test_the_log_of_a_redrive_moves_no_cursor(orders: Scene) -> None:
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("how", ["--resume", "--give-up"])
 def test_how_an_open_redrive_ends_is_handed_on(orders: Scene, how: str) -> None:
-    """To the program in the pod."""
     keeping(orders, path="s3a://lake/dead-letters")
     kubelet = Kubelet(orders, 0)
     assert orders.run("dead-letters", "redrive", "orders", how, cluster=Elsewhere(orders.cluster, get=kubelet.look)).exit_code == 0
@@ -228,7 +216,6 @@ def test_how_an_open_redrive_ends_is_handed_on(orders: Scene, how: str) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_a_redrive_that_fails_ends_with_the_code_of_its_program(orders: Scene) -> None:
-    """The log above says why; the pod is removed."""
     keeping(orders, path="s3a://lake/dead-letters")
     answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=Kubelet(orders, 65).look))
     assert answer.exit_code == 65
@@ -238,7 +225,6 @@ def test_a_redrive_that_fails_ends_with_the_code_of_its_program(orders: Scene) -
 
 @pytest.mark.usefixtures("at_once")
 def test_a_redrive_whose_api_server_is_gone_goes_on_and_says_where(orders: Scene) -> None:
-    """The pod stays."""
     keeping(orders, path="s3a://lake/dead-letters")
 
     def gone(kind: str, _namespace: str, _name: str) -> None:
@@ -274,7 +260,6 @@ def test_without_a_driver_there_is_nothing_to_take_rights_from(orders: Scene) ->
 
 
 def test_with_a_path_it_is_the_command_of_the_tables(orders: Scene, tmp_path: Any) -> None:
-    """Without a cluster."""
     file = tmp_path / LETTER.path
     file.parent.mkdir(parents=True)
     file.write_text(LETTER.to_json())

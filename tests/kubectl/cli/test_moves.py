@@ -9,7 +9,6 @@ from simulated_cluster import SPEC
 
 
 def test_retry_asks_for_another_try_of_a_move_that_the_spec_asks_for() -> None:
-    """Not of one that it asks for no more."""
     scene = troubles.scene("position_refused")
     answer = scene.run("retry", "orders")
     assert (answer.exit_code, answer.said) == (0, "orders retries the move 2026-11-21-bad-deploy of its positions\n")
@@ -19,7 +18,6 @@ def test_retry_asks_for_another_try_of_a_move_that_the_spec_asks_for() -> None:
 
 
 def test_status_shows_what_became_of_the_last_move() -> None:
-    """In one line: its id, when, where to, how many records come again."""
     world = started()
     world.apply({**SPEC, "position": {"id": "one", "to": {"trimHorizon": True}}})
     assert world.run(120, until=lambda: world.status.get("position", {}).get("state") == "Complete")

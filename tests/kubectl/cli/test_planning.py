@@ -21,7 +21,6 @@ SPEC: Json = {
 
 
 def manifest(path: Path, spec: Json, *others: Json) -> str:
-    """A file with a KinesisConsumer, and others."""
     body = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "shop"}, "spec": spec}
     path.write_text(yaml.safe_dump_all([{"kind": "ConfigMap", "metadata": {"name": "code"}}, body, *others]))
     return str(path)
@@ -29,14 +28,12 @@ def manifest(path: Path, spec: Json, *others: Json) -> str:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[cli_migrate.MigrateOptions]:
-    """Migrations that would run."""
     found: list[cli_migrate.MigrateOptions] = []
     monkeypatch.setattr(cli_migrate, "run", lambda options, _output: found.append(options))
     return found
 
 
 def test_a_plan_is_of_the_migration_that_the_operator_would_run(asked: list[cli_migrate.MigrateOptions], tmp_path: Path) -> None:
-    """And writes nothing."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", manifest(tmp_path / "m.yaml", SPEC)])
     assert answer.exit_code == 0, answer.output
     (options,) = asked
@@ -46,7 +43,6 @@ def test_a_plan_is_of_the_migration_that_the_operator_would_run(asked: list[cli_
 
 
 def test_an_option_of_the_command_line_wins(asked: list[cli_migrate.MigrateOptions], tmp_path: Path) -> None:
-    """Wherever it stands."""
     CliRunner().invoke(program, ["migrate", "--target", "mine", "--plan", manifest(tmp_path / "m.yaml", SPEC), "--region", "eu-west-2"])
     assert [(options.target, options.region, options.dry_run) for options in asked] == [("mine", "eu-west-2", True)]
 
@@ -60,7 +56,6 @@ def test_an_option_of_the_command_line_wins(asked: list[cli_migrate.MigrateOptio
     ],
 )
 def test_a_manifest_without_a_migration_is_refused(asked: list[cli_migrate.MigrateOptions], tmp_path: Path, spec: Json, words: str) -> None:
-    """By the field that is wrong."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", manifest(tmp_path / "m.yaml", spec)])
     assert answer.exit_code == 2
     assert words in answer.output
@@ -68,7 +63,6 @@ def test_a_manifest_without_a_migration_is_refused(asked: list[cli_migrate.Migra
 
 
 def test_a_file_with_two_consumers_is_refused(asked: list[cli_migrate.MigrateOptions], tmp_path: Path) -> None:
-    """A plan is of one."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", manifest(tmp_path / "m.yaml", SPEC, {"kind": "KinesisConsumer"})])
     assert answer.exit_code == 2
     assert "has 2 KinesisConsumers; next: give it a file with one" in " ".join(answer.output.split())
@@ -76,14 +70,12 @@ def test_a_file_with_two_consumers_is_refused(asked: list[cli_migrate.MigrateOpt
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """No stack."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", str(tmp_path / "absent.yaml")])
     assert answer.exit_code == 2
     assert "absent.yaml cannot be read: No such file or directory" in " ".join(answer.output.split())
 
 
 def test_a_file_that_is_not_yaml_is_told(tmp_path: Path) -> None:
-    """By the line."""
     file = tmp_path / "m.yaml"
     file.write_text("a: [")
     answer = CliRunner().invoke(program, ["migrate", "--plan", str(file)])

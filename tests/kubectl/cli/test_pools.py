@@ -16,12 +16,10 @@ from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, Conflict, Rej
 
 @pytest.fixture(name="pooled")
 def pooled_() -> Scene:
-    """`orders` runs in the pool `small`; the pool `large` fails."""
     return pooled()
 
 
 def test_status_lists_the_pools_below_the_consumers(pooled: Scene) -> None:
-    """Those that need attention first; and who was put out of which."""
     said = pooled.run("status").said
     assert said.index("orders") < said.index("Pools")
     large, small = (line for line in said.partition("Pools")[2].splitlines() if line.split()[:1] in (["large"], ["small"]))
@@ -32,7 +30,6 @@ def test_status_lists_the_pools_below_the_consumers(pooled: Scene) -> None:
 
 
 def test_a_script_gets_the_pools_that_the_screen_shows(pooled: Scene) -> None:
-    """In the same order. All members that are out are there, and the document of the consumers stays what it was."""
     out = [{"uid": f"u-{n}", "name": f"views-{n}", "deaths": 3} for n in range(125)]
     pooled.cluster.set_status(POOL_KIND, "default", "small", {"deaths": {"pod": "p", "named": [], "out": out}})
     large, small = json.loads(pooled.run("status", "--pools", "-o", "json").said)
@@ -45,14 +42,12 @@ def test_a_script_gets_the_pools_that_the_screen_shows(pooled: Scene) -> None:
 
 
 def test_status_of_pools_alone_shows_what_it_shows_below_the_consumers(pooled: Scene) -> None:
-    """Without the consumers."""
     said = pooled.run("status", "--pools").said
     assert said == pooled.run("status").said.partition("\n\n")[2].partition("\n\n")[2]
     assert said.startswith("Pools\n")
 
 
 def test_where_there_are_no_pools_a_script_gets_an_empty_list_and_a_person_a_hint() -> None:
-    """As for consumers."""
     hint = "no KinesisConsumerPools here; next: run `kubectl sluice status --pools -A`, or apply one (docs: pools.md)\n"
     assert Scene().run("status", "--pools").said == hint
     assert json.loads(Scene().run("status", "--pools", "-o", "json").said) == []
@@ -70,7 +65,6 @@ def test_pools_that_may_not_be_listed_are_no_empty_list(pooled: Scene) -> None:
 
 
 def test_a_name_is_that_of_a_consumer(pooled: Scene) -> None:
-    """So it and --pools exclude each other."""
     answer = pooled.run("status", "orders", "--pools")
     assert (answer.exit_code, "a NAME and --pools exclude each other" in answer.told) == (2, True)
 
@@ -84,7 +78,6 @@ def test_of_many_members_that_are_out_status_names_a_few(pooled: Scene) -> None:
 
 
 def test_a_member_names_its_pool_and_the_pod_that_it_runs_in(pooled: Scene) -> None:
-    """On the screen, among its pods, and for a script."""
     said = pooled.run("status", "orders").said
     assert "pool         small\n" in said
     assert ", orders-driver-3 in the pod small-pool-1 of a pool, since " in said
@@ -113,7 +106,6 @@ def test_logs_of_a_member_are_those_of_its_pools_driver_without_the_others(poole
 
 
 def test_shards_of_a_member_are_its_own(pooled: Scene) -> None:
-    """The pool's driver serves those of all members, each with its name."""
     name = "sluice_shard_millis_behind_latest"
     samples = [f'{name}{{shard="s-{n}",consumer="{one}"}} {n}000.0' for n, one in enumerate(("orders", "clicks", "orders"))]
     pooled.texts.scrapes["small-pool-1"] = "\n".join([f"# TYPE {name} gauge", *samples, ""])
@@ -122,7 +114,6 @@ def test_shards_of_a_member_are_its_own(pooled: Scene) -> None:
 
 
 def test_a_report_of_a_member_has_its_pool(pooled: Scene, tmp_path: Path) -> None:
-    """The resource, its pods, and their logs; of a seat what the driver reports, and not the arguments of `process`."""
     pod = pooled.cluster.get("Pod", "default", "small-pool-1")
     seat = {"name": "orders", "pod": "u", "config": {"pipeline": {"entrypoint": "a:b", "args": {"key": "hunter2"}}}}
     notes = {"seat.sluice.dev/u.1": json.dumps(seat), "report.sluice.dev/u.1": json.dumps({"phase": "Running"})}
@@ -143,7 +134,6 @@ def test_a_report_of_a_member_has_its_pool(pooled: Scene, tmp_path: Path) -> Non
 
 
 def notes(scene: Scene, kind: str, name: str) -> dict[str, str]:
-    """What a person wrote into annotations of a resource."""
     found = scene.cluster.get(kind, "default", name)
     assert found is not None
     return found["metadata"].get("annotations") or {}
@@ -169,7 +159,6 @@ def test_force_of_a_member_gives_the_pools_pod_up(pooled: Scene) -> None:
 
 
 def test_force_of_a_pool_that_changed_in_between_is_decided_on_anew(pooled: Scene) -> None:
-    """And nothing is written if its pod is gone."""
     changes = iter([{"replicas": 1}, {"replicas": 2}])
 
     def changed(*_: object) -> None:
@@ -190,8 +179,6 @@ FORBIDDEN = "pools are not shown: the API server refused to list KinesisConsumer
 
 @pytest.mark.parametrize(("error", "told"), [(Rejected("Forbidden", "it is forbidden"), FORBIDDEN), (Conflict("no CRD"), "")])
 def test_consumers_are_shown_to_somebody_who_sees_no_pools(pooled: Scene, error: Exception, told: str) -> None:
-    """Or where the cluster does not know them."""
-
     def refuse(kind: str, *_: object) -> None:
         if kind == POOL_KIND:
             raise error

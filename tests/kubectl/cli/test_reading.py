@@ -28,8 +28,6 @@ sluice_shard_retention_used_ratio{shard="shardId-000000000001"} 0.25
 
 
 def raising(error: Exception) -> Any:
-    """A call that fails."""
-
     def call(*_arguments: Any) -> None:
         raise error
 
@@ -37,7 +35,6 @@ def raising(error: Exception) -> Any:
 
 
 def rows(said: str) -> list[list[str]]:
-    """Cells of the table's lines, below its head."""
     lines = [line for line in said.splitlines() if line.strip()]
     head = next(number for number, line in enumerate(lines) if "NAME" in line)
     return [line.split() for line in lines[head + 1 :]]
@@ -54,7 +51,6 @@ def three(orders: Scene) -> Scene:
 
 
 def test_status_shows_first_who_needs_a_person(three: Scene) -> None:
-    """Then who is not ready; the sum is on top."""
     said = three.run("status", "-A").said
     assert said.splitlines()[0] == "3 consumers · 1 ready · 1 needs attention · farthest behind: orders, 2m13s"
     assert [row[:4] for row in rows(said) if row[0] in {"default", "web"}] == [
@@ -65,12 +61,10 @@ def test_status_shows_first_who_needs_a_person(three: Scene) -> None:
 
 
 def test_status_is_of_the_namespace(three: Scene) -> None:
-    """Of the kubeconfig, or of -n."""
     assert [row[0] for row in rows(three.run("status", "-n", "web").said) if row[0] in {"orders", "clicks", "views"}] == ["views"]
 
 
 def test_status_says_of_a_consumer_that_fails_why_and_what_to_do(three: Scene) -> None:
-    """The message of the condition, whole."""
     said = " ".join(three.run("status").said.split())
     for word in ("MigrationFailed:", "row 'x' is unknown.", "sluice.dev/retry."):
         assert word in said
@@ -85,7 +79,6 @@ def test_status_says_why_a_consumer_that_works_needs_attention(name: list[str]) 
 
 @pytest.mark.parametrize("trouble", ["source_moved", "retention_near"])
 def test_a_consumer_whose_records_are_in_danger_needs_attention(trouble: str) -> None:
-    """It may be Ready."""
     assert " · 1 needs attention" in troubles.scene(trouble).run("status").said.splitlines()[0]
 
 
@@ -96,7 +89,6 @@ def test_a_mark_that_stays_needs_no_attention() -> None:
 
 @pytest.mark.parametrize("name", [[], ["orders"]])
 def test_status_says_how_much_a_run_that_ended_has_read(scene: Scene, name: list[str]) -> None:
-    """Its counts, and that it is done, in the list and on its own."""
     scene.put(resource("completed"))
     said = " ".join(scene.run("status", *name).said.split())
     assert "Completed" in said
@@ -104,7 +96,6 @@ def test_status_says_how_much_a_run_that_ended_has_read(scene: Scene, name: list
 
 
 def test_status_for_scripts_has_what_the_screen_has(three: Scene) -> None:
-    """In the same order, with camelCase names."""
     found = json.loads(three.run("status", "-A", "-o", "json").said)
     assert [one["name"] for one in found] == ["clicks", "views", "orders"]
     assert found[2]["figures"]["lagMillis"] == 133_000
@@ -113,18 +104,15 @@ def test_status_for_scripts_has_what_the_screen_has(three: Scene) -> None:
 
 
 def test_status_of_an_empty_namespace_says_where_to_look(scene: Scene) -> None:
-    """Instead of an empty table."""
     assert "next: run `kubectl sluice status -A`, or apply one" in scene.run("status").said
 
 
 def test_status_of_an_empty_cluster_does_not_send_where_one_is(scene: Scene) -> None:
-    """With -A there is nowhere else to look."""
     said = scene.run("status", "-A").said
     assert said == "no KinesisConsumers in any namespace; next: apply one (docs: examples/README.md)\n"
 
 
 def test_a_namespace_that_is_not_there_is_told(scene: Scene) -> None:
-    """If the person may know; else the sentence says what is sure."""
     told = scene.run("status", "orders", "-n", "absent").told
     assert "in namespace absent, because the namespace does not exist; next: status --all-namespaces" in told
 
@@ -137,7 +125,6 @@ def test_a_namespace_that_is_not_there_is_told(scene: Scene) -> None:
 
 
 def test_status_of_one_has_its_pods_and_the_last_five_events(orders: Scene) -> None:
-    """The youngest event last."""
     for minute in range(7):
         orders.event("Scaling", f"number {minute}", f"2026-11-21T10:0{minute}:00Z")
     said = orders.run("status", "orders").said
@@ -150,14 +137,12 @@ def test_status_of_one_has_its_pods_and_the_last_five_events(orders: Scene) -> N
 
 
 def test_status_of_one_shows_conditions_that_have_something_to_say(scene: Scene) -> None:
-    """And no others."""
     scene.put(resource("driver_overdue"))
     shown = [line.split()[0] for line in scene.run("status", "orders").said.partition("Conditions\n")[2].splitlines()[1:] if line[2:3].isalpha()]
     assert shown == ["Stalled", "Draining", "DriverHealthy"]
 
 
 def test_a_consumer_between_two_batches_says_that_none_is_open(orders: Scene) -> None:
-    """Instead of two dashes."""
     stream = orders.get()["status"]["stream"]
     orders.cluster.set_status("KinesisConsumer", "default", "orders", {"stream": stream | {"batch": 7, "openBatch": None, "batchAt": None}})
     assert "batch 7 committed, none open" in orders.run("status", "orders").said
@@ -171,14 +156,12 @@ def test_a_lag_of_a_silent_driver_says_how_old_it_is(three: Scene) -> None:
 
 
 def test_a_typing_error_is_met_by_the_name_that_was_meant(orders: Scene) -> None:
-    """From the same namespace."""
     answer = orders.run("status", "oders")
     assert answer.exit_code == 65
     assert answer.told == "NothingThere (exit 65) there is no KinesisConsumer oders in namespace default; did you mean orders?\n"
 
 
 def test_a_name_like_no_other_is_met_by_a_list(orders: Scene) -> None:
-    """Of those that there are."""
     assert "next: one of orders" in orders.run("restart", "xyz").told
 
 
@@ -196,14 +179,12 @@ def test_a_name_like_no_other_is_met_by_a_list(orders: Scene) -> None:
     ],
 )
 def test_what_the_api_server_refuses_is_a_sentence_with_a_next_step(scene: Scene, error: Exception, code: int, words: str) -> None:
-    """No stack."""
     answer = scene.run("status", cluster=Elsewhere(scene.cluster, list=raising(error)))
     assert (answer.exit_code, answer.said) == (code, "")
     assert words in answer.told
 
 
 def test_a_watch_looks_again_and_survives_an_answer_that_fails_to_come(orders: Scene) -> None:
-    """The last screen stays, with the error below it."""
     out = io.StringIO()
     console = Console(file=out, width=WIDTH, force_terminal=False)
     looks = iter([None, Unavailable("connection refused")])
@@ -223,24 +204,20 @@ def test_a_watch_looks_again_and_survives_an_answer_that_fails_to_come(orders: S
 
 
 def test_a_watch_ends_when_nothing_is_there_any_more(orders: Scene) -> None:
-    """It was deleted: to look again would find the same."""
     console = Console(file=io.StringIO(), width=WIDTH)
     with pytest.raises(NothingThere):
         live(Terminal(lambda _: person(orders, orders.cluster), lambda: NOW, console, console), raising(NothingThere("gone")), iter([None] * 3))
 
 
 def person(scene: Scene, cluster: Any) -> Any:
-    """A person in the namespace `default`."""
     return Person(cluster, scene.texts, "default")
 
 
 def test_lag_shows_those_farthest_behind_first(three: Scene) -> None:
-    """And those of which nothing is known last."""
     assert [row[:2] for row in rows(three.run("lag").said)] == [["orders", "2m13s"], ["clicks", "-"]]
 
 
 def test_shards_show_the_drivers_figures(orders: Scene) -> None:
-    """Through the API server; those farthest behind first."""
     orders.texts.scrapes["orders-driver-1"] = SCRAPE
     said = orders.run("shards", "orders").said
     assert [line.split()[:3] for line in said.splitlines() if line.startswith("shardId")] == [
@@ -252,7 +229,6 @@ def test_shards_show_the_drivers_figures(orders: Scene) -> None:
 
 
 def test_shards_without_figures_say_how_to_get_them(orders: Scene, scene: Scene) -> None:
-    """The sums of the status are there in any case."""
     said = orders.run("shards", "orders").said
     assert "default/orders: 4 open, 0 ended, 4 held" in said
     assert 'lag by shard: orders-driver-1 is gone: pods "orders-driver-1:9404" not found; next: try again' in said
@@ -261,7 +237,6 @@ def test_shards_without_figures_say_how_to_get_them(orders: Scene, scene: Scene)
 
 
 def test_shards_of_a_table_without_credentials_say_so(orders: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Only with --table; nothing else needs AWS."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -274,7 +249,6 @@ def test_shards_of_a_table_without_credentials_say_so(orders: Scene, monkeypatch
 
 
 def test_events_are_those_of_the_resource_and_in_order(orders: Scene) -> None:
-    """Not those of another."""
     orders.put(resource("starting", name="views"))
     orders.event("DriverReady", "4 open shards", "2026-11-21T10:00:06Z")
     orders.event("DriverStarting", "attempt 1", "2026-11-21T10:00:03Z")
@@ -283,7 +257,6 @@ def test_events_are_those_of_the_resource_and_in_order(orders: Scene) -> None:
 
 
 def test_logs_are_the_drivers(orders: Scene) -> None:
-    """200 lines of its container, from the end."""
     orders.texts.logs["orders-driver-1"] = [f"line {number}" for number in range(300)]
     lines = orders.run("logs", "orders").said.splitlines()
     assert (len(lines), lines[-1]) == (200, "line 299")
@@ -292,7 +265,6 @@ def test_logs_are_the_drivers(orders: Scene) -> None:
 
 
 def _made(pod: dict[str, Any], minute: str) -> dict[str, Any]:
-    """The pod as created in that minute."""
     return pod | {"metadata": pod["metadata"] | {"creationTimestamp": f"2026-11-21T10:{minute}:00Z"}}
 
 
@@ -312,7 +284,6 @@ def test_logs_and_shards_are_of_the_driver_that_works_and_not_of_its_standby(ord
 
 
 def test_logs_of_a_role_without_a_pod_name_those_that_there_are(orders: Scene) -> None:
-    """And exit with 65."""
     answer = orders.run("logs", "orders", "--role", "migration")
     assert answer.exit_code == 65
     assert "orders has no migration pod; its pods: orders-driver-1 (driver), orders-1-exec-1 (executor)" in answer.told

@@ -17,14 +17,12 @@ from sluice_operator.cluster.port import Rejected
 
 
 def contents(path: Path) -> dict[str, str]:
-    """Texts by name, without the folder."""
     with tarfile.open(path) as tar:
         return {member.name.partition("/")[2]: file.read().decode() for member in tar if (file := tar.extractfile(member))}
 
 
 @pytest.fixture
 def told(orders: Scene) -> Scene:
-    """With logs, and a secret in each place that has some."""
     for number, pod in enumerate(("orders-driver-1", "orders-1-exec-1", "orders-1-exec-2")):
         orders.texts.logs[pod] = [f"line {number}", "password=hunter2"]
     orders.cluster.edit(orders.get(), {"spec": {"sparkConf": {"spark.hadoop.fs.s3a.secret.key": "hunter2"}}})
@@ -33,7 +31,6 @@ def told(orders: Scene) -> Scene:
 
 
 def test_a_report_has_all_that_is_known_and_no_secret(told: Scene, tmp_path: Path) -> None:
-    """Of the resource, its pods, its events and its logs."""
     answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
     assert answer.exit_code == 0
     found = contents(tmp_path / "r.tar.gz")
@@ -54,13 +51,11 @@ def test_a_secret_is_hidden_before_a_screen_breaks_its_line(told: Scene, tmp_pat
 
 
 def test_only_its_owner_may_read_a_report(told: Scene, tmp_path: Path) -> None:
-    """Its mode says so from the start."""
     told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
     assert stat.S_IMODE((tmp_path / "r.tar.gz").stat().st_mode) == 0o600
 
 
 def test_a_report_overwrites_nothing(told: Scene, tmp_path: Path) -> None:
-    """It says which file is in the way."""
     (tmp_path / "r.tar.gz").write_text("mine")
     answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
     assert answer.exit_code == 1
@@ -69,8 +64,6 @@ def test_a_report_overwrites_nothing(told: Scene, tmp_path: Path) -> None:
 
 
 def test_what_may_not_be_read_is_named_and_the_rest_is_there(told: Scene, tmp_path: Path) -> None:
-    """A person without rights on pods still has a report."""
-
     def refused(kind: str, *_arguments: Any) -> None:
         if kind == "Pod":
             raise Rejected("Forbidden", "cannot list pods")
@@ -94,7 +87,6 @@ def test_a_container_that_started_again_has_two_logs(told: Scene, tmp_path: Path
 
 
 def test_a_part_that_cannot_be_made_safe_is_named_and_the_archive_is_written(told: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a stranger wrote: the part is left out, and never shown as it was."""
     real = secrets.body
 
     def failing(value: Any, *rest: Any) -> Any:
@@ -112,7 +104,6 @@ def test_a_part_that_cannot_be_made_safe_is_named_and_the_archive_is_written(tol
 
 
 def test_an_annotation_of_any_depth_stops_no_report(told: Scene, tmp_path: Path) -> None:
-    """JSON in JSON, of 96 levels each; also as a line of a log."""
     said = "[" * 70 + "]" * 70
     for _ in range(6):
         said = "[" * 96 + json.dumps(said) + "]" * 96
@@ -124,7 +115,6 @@ def test_an_annotation_of_any_depth_stops_no_report(told: Scene, tmp_path: Path)
 
 
 def test_a_report_has_what_a_maintainer_needs(told: Scene, tmp_path: Path) -> None:
-    """Phases, conditions with reasons and messages, image tags, figures, times and uids are as the cluster has them."""
     told.cluster.edit(told.get(), {"spec": {"pipeline": {"image": "registry.example:5000/team/orders:1.4.2"}}})
     body = told.get()
     told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))

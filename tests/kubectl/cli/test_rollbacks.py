@@ -9,7 +9,6 @@ from simulated_cluster import SPEC
 
 
 def test_status_shows_the_version_on_trial_and_then_that_it_is_proven() -> None:
-    """With its batches, and why there is no way back from it."""
     world = started()
     world.apply({**SPEC, "rollout": {"trial": {"batches": 3, "seconds": 60}}})
     assert world.run(60, until=lambda: "base" in world.status.get("trial", {}))

@@ -17,7 +17,6 @@ ARN = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
 
 
 def table(endpoint: str) -> None:
-    """A consumer's table with one shard behind, and one at its end."""
     boto3.client("dynamodb", region_name=REGION, endpoint_url=endpoint).create_table(
         TableName=TABLE,
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
@@ -35,7 +34,6 @@ def table(endpoint: str) -> None:
 
 
 def test_positions_and_holder_are_those_of_the_table(orders: Scene, endpoint: str) -> None:
-    """Whatever the status says of the driver."""
     table(endpoint)
     answer = orders.run("shards", "orders", "--table", "--dynamodb-endpoint", endpoint, "-o", "json")
     assert answer.exit_code == 0, answer.told
@@ -52,7 +50,6 @@ def test_positions_and_holder_are_those_of_the_table(orders: Scene, endpoint: st
 
 
 def test_a_table_that_is_not_there_is_named(orders: Scene, endpoint: str) -> None:
-    """And what may be wrong."""
     answer = orders.run("shards", "orders", "--table", "--dynamodb-endpoint", endpoint)
     assert answer.exit_code == 65
     assert (

@@ -27,14 +27,12 @@ def intent(action: str, body: Json) -> Intent | None:
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("case", CASES)
 def test_an_action_is_offered_exactly_where_argo_cd_offers_it(case: str, action: str) -> None:
-    """In each situation of the chart's test data."""
     body = resource(case)
     assert (intent(action, body) is None) == actions(body)[action]["disabled"]
 
 
 @pytest.mark.parametrize(("case", "action"), [(case, action) for case in CASES for action in ACTIONS if intent(action, resource(case))])
 def test_a_patch_leaves_what_argo_cds_action_leaves(case: str, action: str) -> None:
-    """And nothing else changes."""
     body = resource(case)
     found = intent(action, body)
     assert found is not None
@@ -43,7 +41,6 @@ def test_a_patch_leaves_what_argo_cds_action_leaves(case: str, action: str) -> N
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_patch_is_conditional_on_what_was_read(action: str) -> None:
-    """By its resourceVersion."""
     body = next(body for body in map(resource, CASES) if intent(action, body))
     found = intent(action, body)
     assert found is not None
@@ -64,14 +61,12 @@ def test_a_patch_is_conditional_on_what_was_read(action: str) -> None:
     ],
 )
 def test_a_refusal_says_why_and_what_to_do(action: str, case: str, words: str) -> None:
-    """In one sentence."""
     with pytest.raises(NotOffered) as refused:
         ACTIONS[action](resource(case), CLOCK)
     assert words in str(refused.value)
 
 
 def test_force_names_the_uid_of_the_driver_that_is_late() -> None:
-    """That of the status."""
     body = resource("driver_overdue")
     late = late_driver(body)
     assert late == GivenUp("orders-driver-1", "uid-6")
@@ -80,19 +75,16 @@ def test_force_names_the_uid_of_the_driver_that_is_late() -> None:
 
 
 def test_force_is_about_the_driver_that_leaves_not_about_the_next_one() -> None:
-    """The next one waits for it."""
     body = resource("driver_overdue")
     body["status"]["driver"] |= {"pod": "orders-driver-2", "uid": None, "leaving": {"attempt": 1, "pod": "orders-driver-1", "uid": "uid-6"}}
     assert late_driver(body) == GivenUp("orders-driver-1", "uid-6")
 
 
 def test_force_does_nothing_to_another_driver_than_the_one_agreed_on() -> None:
-    """The person said yes to one uid."""
     with pytest.raises(NotOffered, match="the driver is now orders-driver-1 with uid uid-6, and you agreed to remove uid-5"):
         force(resource("driver_overdue"), GivenUp("orders-driver-0", "uid-5"))
 
 
 def test_there_is_nothing_to_force_without_a_driver() -> None:
-    """A migration is no driver."""
     with pytest.raises(NotOffered, match="orders has no driver pod that could be removed"):
         late_driver(resource("migration_failed"))

@@ -71,7 +71,6 @@ KEPT = (
 
 @pytest.mark.parametrize("found", PLACES, ids=json.dumps)
 def test_a_text_of_an_unknown_field_is_hidden(found: Json) -> None:
-    """Where it stands, as an annotation with the object in it, and as a list of such objects."""
     for each in (found, {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(found)}}}, [found]):
         assert SECRET not in json.dumps(body(each))
 
@@ -79,7 +78,6 @@ def test_a_text_of_an_unknown_field_is_hidden(found: Json) -> None:
 @settings(max_examples=100)
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=3, max_size=8), min_size=1, max_size=4))
 def test_whatever_an_unknown_field_is_called_its_text_is_hidden(keys: list[str]) -> None:
-    """No list of secret names is needed: below `args` nothing is known, and elsewhere no unknown key is."""
     inner: Any = "a plain sentence"
     for key in reversed(keys):
         inner = {key: inner}
@@ -89,7 +87,6 @@ def test_whatever_an_unknown_field_is_called_its_text_is_hidden(keys: list[str])
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said[:30])
 def test_a_named_secret_is_hidden_in_free_text(said: str) -> None:
-    """In a line of a log, in a message, and in a JSON line."""
     for each in (said, f"12:00:00 INFO {said}", json.dumps({"msg": said}), f"before\n{said}\nafter"):
         assert SECRET not in text(each)
     assert SECRET not in json.dumps(body({"status": {"conditions": [{"message": said}]}}))
@@ -97,7 +94,6 @@ def test_a_named_secret_is_hidden_in_free_text(said: str) -> None:
 
 @pytest.mark.parametrize("said", TOKENS)
 def test_a_token_is_hidden_in_free_text(said: str) -> None:
-    """Though nothing names it."""
     secret = max(said.strip("().").removeprefix("x_").removeprefix("k=").split("/"), key=len)[-12:]
     for each in (said, f"got {said} here", json.dumps({"msg": said})):
         assert secret not in text(each)
@@ -105,20 +101,17 @@ def test_a_token_is_hidden_in_free_text(said: str) -> None:
 
 @pytest.mark.parametrize("said", KEPT)
 def test_what_a_maintainer_needs_is_kept(said: str) -> None:
-    """Names of classes, lines of code, uids, digests, times, figures: word by word."""
     assert text(said) == said
     assert json.loads(text(json.dumps({"msg": said}))) == {"msg": said}
 
 
 def test_numbers_flags_times_and_sizes_are_shown_below_any_key() -> None:
-    """And a text says how long it is."""
     args = {"rate": 12, "on": True, "size": "4g", "every": "30s", "since": "2026-11-21T10:00:00Z", "mode": "append", "path": "s3://bucket/x"}
     found = body({"spec": {"pipeline": {"args": args}}})["spec"]["pipeline"]["args"]
     assert found == args | {"path": "<hidden: text of 13 characters>"}
 
 
 def texts(schema: Json, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Paths of the CRD's texts."""
     found = [path] if schema.get("type") == "string" else []
     for key, each in (schema.get("properties") or {}).items():
         found += texts(each, (*path, key))
@@ -137,7 +130,6 @@ def test_each_text_of_a_resource_that_is_no_users_own_is_known(crd: Path) -> Non
 
 
 def nested(levels: int, texts_: int) -> str:
-    """Lists in a text, in lists in a text."""
     said = "[" * levels + "]" * levels
     for _ in range(texts_):
         said = "[" * levels + json.dumps(said) + "]" * levels
@@ -146,6 +138,5 @@ def nested(levels: int, texts_: int) -> str:
 
 @pytest.mark.parametrize("said", [nested(96, 5), nested(40, 9), nested(2, 10), nested(900, 1), "[" * 100_000])
 def test_json_in_json_of_any_depth_ends_no_report(said: str) -> None:
-    """In a log, and in an annotation."""
     assert isinstance(text(said), str)
     json.dumps(body({"metadata": {"annotations": {"sluice.dev/x": said, "x": said}}}))

@@ -17,14 +17,12 @@ Json = dict[str, Any]
 
 
 def consumer(path: str) -> Json:
-    """A resource with letters in a folder."""
     body = resource("running", uid="uid-1")
     body["spec"]["onError"] = {"deadLetter": {"path": path}}
     return body
 
 
 def driver(volume: Json | None = None) -> Json:
-    """A driver's pod as the API server has it, with a sidecar, a probe and a volume at /letters."""
     container = {
         "name": "driver",
         "image": "orders:1",
@@ -46,7 +44,6 @@ def driver(volume: Json | None = None) -> Json:
 
 
 def test_it_has_image_configuration_and_account_of_the_driver() -> None:
-    """And neither its node, its ports and probes, nor its report."""
     pod = redrive_pod(consumer("s3a://lake/letters"), driver(), "orders-redrive-1", ("--", "a.json"))
     container, sidecar = pod["spec"]["containers"]
     assert (container["name"], container["image"], container["command"]) == ("redrive", "orders:1", ["tini"])
@@ -72,7 +69,6 @@ def test_the_files_of_a_driver_are_those_of_the_operators_manifests() -> None:
 
 @pytest.mark.parametrize("volume", [{"persistentVolumeClaim": {"claimName": "letters"}}, {"hostPath": {"path": "/letters"}}, {"nfs": {}}])
 def test_a_volume_that_other_pods_have_is_used(volume: Json) -> None:
-    """The letters are found there."""
     assert redrive_pod(consumer("file:///letters/orders"), driver(volume), "orders-redrive-1", ())["spec"]["volumes"] == [
         {"name": "letters", **volume}
     ]

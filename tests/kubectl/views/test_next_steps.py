@@ -21,7 +21,6 @@ RUNBOOKS = (Path(__file__).parents[3] / "docs" / "runbooks.md").read_text()
 
 
 def test_every_step_is_a_command() -> None:
-    """Of those for a cluster."""
     assert set(BY_REASON.values()) <= {name for source in SOURCES if source.extra == "kubectl" for name in source.names}
 
 
@@ -31,13 +30,11 @@ def test_every_reason_is_one_that_the_operator_gives() -> None:
 
 
 def test_who_works_or_is_deleted_has_no_next_step() -> None:
-    """Nor who starts."""
     assert not {"running", "starting", "deleting", "migrating"} & set(NAMED)
     assert {"migration_failed", "source_active", "driver_overdue", "paused", "suspended"} <= set(NAMED)
 
 
 def test_a_log_is_named_only_while_its_pod_is_there() -> None:
-    """Of a driver that failed; events stay."""
     one = replace(consumer(resource("running")), reason="Failed")
     pods = [
         PodView("orders-1", "u", role, "Failed", ready=False, restarts=0, node="n", created=None, leaving=False, metrics_port=None) for role in ROLES
@@ -47,7 +44,6 @@ def test_a_log_is_named_only_while_its_pod_is_there() -> None:
 
 
 def test_a_version_that_was_rolled_back_can_be_tried_again() -> None:
-    """Unless something else has to be done first, or the condition is over."""
     one = consumer(resource("running"))
     back = ConditionView("RolledBack", "True", "Failed", "version 2 failed on trial", None, speaks=True)
     rolled = replace(one, conditions=(*one.conditions, back))
@@ -58,7 +54,6 @@ def test_a_version_that_was_rolled_back_can_be_tried_again() -> None:
 
 @pytest.mark.parametrize("case", NAMED)
 def test_a_step_that_is_named_is_offered(case: str) -> None:
-    """In the very situation."""
     body = resource(case)
     command = (next_step(consumer(body), ()) or "").split()[0]
     offered = late_driver(body) if command == "force" else ACTIONS[command](body, "2026-11-25T12:00:00Z").patch

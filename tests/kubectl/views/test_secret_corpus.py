@@ -75,7 +75,6 @@ SECRETS = st.text(st.sampled_from("abcXYZ0189!#$%^*()_+-=[]{};:,.<>?/|~ "), min_
 
 
 def planted(value: Any, secret: Any) -> Any:
-    """The object with a secret in the corpus' place."""
     if isinstance(value, dict):
         return {key: planted(each, secret) for key, each in value.items()}
     if isinstance(value, list):
@@ -84,7 +83,6 @@ def planted(value: Any, secret: Any) -> Any:
 
 
 def assert_gone(secret: str, found: Any) -> None:
-    """Neither as it was, nor as JSON has it."""
     said = found if isinstance(found, str) else json.dumps(found)
     assert secret not in said
     assert json.dumps(secret)[1:-1] not in said
@@ -94,7 +92,6 @@ def assert_gone(secret: str, found: Any) -> None:
 @example("Zq9hun,ter;2 and more9qZ")
 @given(SECRETS)
 def test_a_secret_at_any_place_of_an_object_is_hidden(secret: str) -> None:
-    """Also where the object is the text of an annotation, or a whole last-applied manifest."""
     for template in OBJECTS:
         found = planted(copy.deepcopy(template), secret)
         assert_gone(secret, body(found))
@@ -104,7 +101,6 @@ def test_a_secret_at_any_place_of_an_object_is_hidden(secret: str) -> None:
 @settings(max_examples=EXAMPLES // 6)
 @given(SECRETS)
 def test_a_secret_at_any_place_of_a_text_is_hidden(secret: str) -> None:
-    """In a log, an event, a condition, or a value."""
     for template in TEXTS:
         said = template.replace(PLACE, secret)
         assert_gone(secret, text(said))
@@ -114,7 +110,6 @@ def test_a_secret_at_any_place_of_a_text_is_hidden(secret: str) -> None:
 
 @pytest.mark.parametrize("value", [12345678, 1.25, True, None, ["a"], {"value": "hunter2"}, {"a": {"b": [4711]}}])
 def test_a_credential_of_any_type_is_hidden(value: Any) -> None:
-    """A PIN is a number."""
     assert body({"args": {"password": value}}) == {"args": {"password": "(hidden by sluice report)"}}
 
 
@@ -125,7 +120,6 @@ PREFIXES = ("ghp_", "gho_", "github_pat_", "glpat-", "xoxb-1234-", "xapp-1-", "s
 @settings(max_examples=EXAMPLES // 6)
 @given(WORD)
 def test_a_token_of_a_known_form_is_hidden_wherever_it_stands(word: str) -> None:
-    """Though nothing says that it is one."""
     forms = [f"{prefix}{word}" for prefix in PREFIXES]
     forms += [f"AKIA{word[:16].upper()}", f"aA0{word}/"[:40], f"eyJ{word}.{word}.{word}", f"{(word * 3)[:86]}=="]
     for token in forms:
@@ -135,7 +129,6 @@ def test_a_token_of_a_known_form_is_hidden_wherever_it_stands(word: str) -> None
 
 
 def test_environment_that_explains_what_sluice_does_is_kept() -> None:
-    """By a list."""
     shown = {"SLUICE_LOG_LEVEL": "DEBUG", "AWS_REGION": "eu-west-1", "TZ": "UTC", "SPARK_USER": "spark"}
     found = {"env": [{"name": name, "value": value} for name, value in shown.items()]}
     assert body(found) == found
@@ -166,7 +159,6 @@ def test_references_of_kubernetes_are_kept_at_their_own_place() -> None:
 
 @pytest.mark.parametrize("depth", [90, 1_000])
 def test_an_object_of_any_depth_is_reported(depth: int) -> None:
-    """What is too deep is hidden."""
     found: Any = {"password": "hunter2", "x": "hunter2"} if depth > 100 else {"password": "hunter2"}
     for _ in range(depth):
         found = {"a": found}
@@ -186,7 +178,6 @@ def test_an_object_of_any_depth_is_reported(depth: int) -> None:
     ],
 )
 def test_what_support_needs_is_kept(said: str) -> None:
-    """Word by word."""
     assert text(said) == said
 
 

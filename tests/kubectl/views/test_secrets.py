@@ -31,7 +31,6 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
     ],
 )
 def test_text_loses_what_looks_like_a_credential(said: str, secret: str) -> None:
-    """And says that something was there."""
     hidden = text(said)
     assert secret not in hidden
     assert HIDDEN in hidden
@@ -47,7 +46,6 @@ def test_text_loses_what_looks_like_a_credential(said: str, secret: str) -> None
     ],
 )
 def test_text_keeps_what_support_needs(said: str) -> None:
-    """Word by word."""
     assert text(said) == said
 
 
@@ -67,7 +65,6 @@ def test_text_keeps_what_support_needs(said: str) -> None:
     ],
 )
 def test_an_object_loses_values_of_credentials(found: Any) -> None:
-    """By the name of the key or of the variable, and by their looks."""
     assert "hunter2" not in str(body(found))
 
 

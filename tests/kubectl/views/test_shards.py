@@ -15,13 +15,11 @@ TABLE = {
 
 
 def test_samples_of_other_metrics_are_passed_over() -> None:
-    """Those of shards are taken by shard."""
     scraped = figures([(LAG, {"shard": "a"}, 12.4), (USED, {"shard": "a"}, 0.5), ("sluice_shards", {"state": "open"}, 2.0)])
     assert scraped == {"a": ShardFigures(12, 0.5)}
 
 
 def test_a_shard_that_either_place_knows_is_shown() -> None:
-    """The farthest behind first."""
     found = shards({"a": ShardFigures(5), "c": ShardFigures(90)}, TABLE, "orders-driver-2")
     assert [(one.id, one.lag_millis, one.position, one.parents) for one in found] == [
         ("c", 90, None, ()),

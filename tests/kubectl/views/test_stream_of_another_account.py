@@ -23,6 +23,5 @@ def test_the_arn_is_shown_and_its_region_is_the_tables() -> None:
 
 
 def test_dead_letters_are_looked_for_in_that_region() -> None:
-    """A bucket's settings of Spark still come first."""
     assert letters_place(BODY).region == "eu-west-1"
     assert letters_place({**BODY, "spec": {**BODY["spec"], "stream": {}}}).region is None

@@ -49,7 +49,6 @@ RIGHT = Observations(
 
 
 def test_what_went_well_has_no_problems() -> None:
-    """And says so in a line, with the take-over times in their order."""
     found = checker.check(RIGHT)
     assert found.problems == []
     assert checker.verdict(found).startswith("✓ 1 record, 1 epoch")
@@ -59,7 +58,6 @@ def test_what_went_well_has_no_problems() -> None:
 
 @pytest.mark.parametrize(("window", "problems"), [((121.5, 5.0), []), (TIMES[takeover.DRIVER], ["27.5 s, more than lease 10 s * 1.05 + 5 s"])])
 def test_the_pause_after_a_kill_with_a_standby_is_judged_if_there_was_one(window: tuple[float, float], problems: list[str]) -> None:
-    """It is the last one of the table, and takes no start."""
     began, lasts = window
     stood = Window(takeover.STANDBY, began, began + lasts)
     found = checker.check(replace(RIGHT, windows={**RIGHT.windows, takeover.STANDBY: stood}))
@@ -68,7 +66,6 @@ def test_the_pause_after_a_kill_with_a_standby_is_judged_if_there_was_one(window
 
 
 def history(*changed: Any) -> History:
-    """More reads beside the first."""
     return History(INVOCATIONS, (READ, *(replace(READ, **more) for more in changed)))
 
 
@@ -95,7 +92,6 @@ def test_each_sort_of_problem_is_named(changed: Any, problem: str) -> None:
 
 
 def test_many_of_one_sort_are_counted() -> None:
-    """Five are named."""
     crowd = history(*({"attempt": n, "first": 2.5 + n / 100, "last": 3.0} for n in range(1, 9)))
     assert any("… and 31 more" in problem for problem in checker.check(replace(RIGHT, history=crowd)).problems)
 
@@ -111,7 +107,6 @@ def test_many_of_one_sort_are_counted() -> None:
     ids=["each once", "one is missing", "one twice", "a good record"],
 )
 def test_each_poison_record_and_nothing_else_is_a_letter_once(letters: tuple[str, ...], said: list[str]) -> None:
-    """Whatever else went wrong meanwhile."""
     assert PoisonAccount(("poison-0", "poison-1"), letters).problems == said
 
 
@@ -119,7 +114,6 @@ MOVED = PassAccount((CarriedOut("one", 9, 4), CarriedOut("two", 20)), {}, {}, 12
 
 
 def test_with_resets_the_passes_judge_in_place_of_once() -> None:
-    """What comes again by a reset is no problem; the verdict says where the resets went."""
     twice = Account({"shard": ShardAccount(produced=1, delivered=2, repeated=1)}, repeated_numbers=(1,))
     found = checker.check(replace(RIGHT, account=twice, passes=MOVED))
     assert found.problems == []
@@ -137,7 +131,6 @@ def test_with_resets_the_passes_judge_in_place_of_once() -> None:
     ids=["a fault in a pass", "none carried out"],
 )
 def test_what_is_wrong_in_a_pass_is_a_problem(passes: PassAccount, said: str) -> None:
-    """And so is a run that checked nothing."""
     found = checker.check(replace(RIGHT, passes=passes))
     assert found.problems == [said]
     assert checker.verdict(found).startswith("✗")
@@ -154,7 +147,6 @@ def test_members_of_a_pool_wait_for_the_batches_of_each_other() -> None:
 
 
 def test_neighbours_are_judged_by_the_same_checks_and_named() -> None:
-    """All but the pauses while the pool is scaled."""
     short = replace(RIGHT, account=Account({"shard": ShardAccount(produced=2, delivered=1, missing=1)}, (7,)), lease=0.0)
     found = checker.check(RIGHT, {"calm": RIGHT, "troubled": short})
     assert [one.name for one in found.neighbours["calm"].pauses] == [takeover.RESTART, takeover.EXECUTOR, takeover.DRIVER]

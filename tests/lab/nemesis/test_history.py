@@ -15,7 +15,6 @@ SHARD = "shardId-000000000003"
 
 
 def read(first: float, last: float, **changed: Any) -> ShardRead:
-    """A read by the first attempt of a task of batch 1, in epoch A."""
     known: dict[str, Any] = {
         "epoch": "A",
         "batch": 1,
@@ -40,7 +39,6 @@ def read(first: float, last: float, **changed: Any) -> ShardRead:
     ],
 )
 def test_two_are_as_far_apart_as_the_rule_says(other: dict[str, Any], released: set[str], gap: float) -> None:
-    """Exactly that far is right, a moment less is not."""
     one = read(100, 101)
     assert history.violations([one, read(101 + gap, 120, **other)], released, LEASE) == []
     (violation,) = history.violations([read(101 + gap - 0.01, 120, **other), one], released, LEASE)
@@ -61,13 +59,11 @@ def test_a_zombie_is_found_behind_others() -> None:
 
 
 def test_the_smallest_gaps_are_reported_by_rule() -> None:
-    """What was measured, of rules that ask for a time between."""
     reads = [read(0, 1), read(12, 13, attempt=1), read(30, 31, epoch="B"), read(60, 61, epoch="C")]
     assert history.smallest_gaps(reads, {"B"}, LEASE) == {"two attempts of a task": 11.0, "two epochs": 17.0}
 
 
 def test_everyone_reads_the_same_batch() -> None:
-    """Or the beginning of it; another record, or another order, is named."""
     positions = tuple(RecordPosition(n, 0) for n in range(5))
     same = [read(0, 1, positions=positions[:2]), read(20, 21, attempt=1, positions=positions)]
     assert history.divergent(same) == []

@@ -11,13 +11,11 @@ from sluice_lab.scenario.topology import StreamShard
 
 
 def test_a_pick_names_a_victim_whatever_their_order() -> None:
-    """The same one for the same pods; none if there are none."""
     assert [injector.chosen(["c", "a", "b"], pick) for pick in (0, 0.34, 0.999)] == ["a", "b", "c"]
     assert injector.chosen([], 0.5) == ""
 
 
 def test_neighbours_lie_side_by_side() -> None:
-    """Never the last one and one behind it."""
     shards = [StreamShard(str(n), n, n) for n in range(4)]
     assert {tuple(int(shard.id) for shard in injector.neighbours(shards, pick / 100)) for pick in range(100)} == {(0, 1), (1, 2), (2, 3)}
 
@@ -31,7 +29,6 @@ def test_a_zombie_reaches_kinesis_and_nothing_else() -> None:
 
 
 def test_the_manifest_brings_the_pipeline_to_driver_and_executors() -> None:
-    """Code and sinks are mounted in both; the code is the one that is tested here."""
     found = manifest.consumer(manifest.Addresses("http://k:1", "http://d:2", "/sink"))["spec"]
     for role in ("driver", "executor"):
         template = found[role]["podTemplate"]["spec"]

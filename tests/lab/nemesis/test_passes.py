@@ -26,7 +26,6 @@ def account(numbers: dict[int, list[int]], *resets: CarriedOut) -> PassAccount:
 
 
 def test_what_is_behind_the_target_comes_again() -> None:
-    """Once in the pass, in order; and the lag knows that positions went back."""
     found = account(NUMBERS, RESET)
     assert found.problems == []
     assert found.again == 6
@@ -34,7 +33,6 @@ def test_what_is_behind_the_target_comes_again() -> None:
 
 
 def test_without_a_reset_there_is_one_pass() -> None:
-    """And deliveries that come again are wrong."""
     assert account({1: [1, 2, 3], 2: [4, 5, 6], 3: [7, 8, 9, 10]}).problems == []
     assert account(NUMBERS).wrong == {(1, Flaw.AGAIN): (3, 4, 5, 6, 7, 8)}
 
@@ -77,7 +75,6 @@ def more(batch: int, n: int) -> Callable[[dict[int, list[int]]], None]:
     ],
 )
 def test_each_fault_is_found_in_its_pass(spoil: Callable[[dict[int, list[int]]], None], wrong: dict[tuple[int, Flaw], tuple[int, ...]]) -> None:
-    """And nothing else; it is named."""
     numbers = {batch: list(found) for batch, found in NUMBERS.items()}
     spoil(numbers)
     found = account(numbers, RESET)
@@ -86,7 +83,6 @@ def test_each_fault_is_found_in_its_pass(spoil: Callable[[dict[int, list[int]]],
 
 
 def test_a_reset_that_moved_elsewhere_is_found() -> None:
-    """To a batch too early, or too late."""
     assert account(NUMBERS, CarriedOut("one", 4, 1)).wrong == {(2, Flaw.MISSING): (1, 2)}
     assert account(NUMBERS, CarriedOut("one", 4, 3)).wrong == {(2, Flaw.AGAIN): (3, 4)}
 
@@ -110,7 +106,6 @@ def test_a_child_waits_for_the_parents_of_an_empty_one_too() -> None:
 
 
 def test_a_part_of_an_aggregate_may_have_been_read_before_a_reset() -> None:
-    """Up to its index."""
     whole = [Record(n, "shard", RecordPosition(1, n)) for n in range(4)]
     found = [Delivered(record, batch) for batch, records in ((1, whole[:2]), (2, whole)) for record in records]
     for sub, missing in ((1, {}), (2, {(1, Flaw.MISSING): (2,)}), (None, {(1, Flaw.MISSING): (2, 3)})):
@@ -118,7 +113,6 @@ def test_a_part_of_an_aggregate_may_have_been_read_before_a_reset() -> None:
 
 
 def test_resets_follow_each_other() -> None:
-    """A target in a later pass is that pass's; the oldest record is in front of all."""
     third = {9: [5, 6], 10: [7, 8], 11: [9, 10]}
     assert account(NUMBERS | third, RESET, CarriedOut("two", after=8, batch=6)).problems == []
     fourth = {12: [1, 2, 3, 4, 5, 6], 13: [7, 8, 9, 10]}
@@ -126,12 +120,10 @@ def test_resets_follow_each_other() -> None:
 
 
 def test_a_reset_behind_which_nothing_came_loses_all() -> None:
-    """What was delivered before does not count for the pass that it begins."""
     assert account({1: [1, 2, 3, 4, 5, 6], 2: [7, 8, 9, 10]}, CarriedOut("one", 2, 2)).wrong == {(2, Flaw.MISSING): (7, 8, 9, 10)}
 
 
 def test_resets_are_read_from_the_rows_of_the_table() -> None:
-    """From all rows of each plan; other rows say nothing."""
     head = {"id": {"S": "reset/one/0"}, "committed": {"N": "4"}, "result": {"M": {"to": {"S": "batch 2"}}}}
     oldest = {"id": {"S": "reset/two/0"}, "committed": {"N": "9"}, "result": {"M": {"to": {"S": "trimHorizon"}}}}
     ends = {"a": {"at": {"S": "AFTER"}, "sequence": {"S": "7"}}, "b": {"at": {"S": "END"}}, "c": {"at": {"S": "TRIM_HORIZON"}}}

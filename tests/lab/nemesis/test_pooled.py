@@ -25,7 +25,6 @@ def merged(spec: Json, patch: Json) -> Json:
 
 
 def test_the_operator_takes_the_pool_and_its_members() -> None:
-    """No field of a member belongs to the pool. All read one stream, into a folder each."""
     first, *rest = pooled.documents(ADDRESSES)
     pools.parse(first["spec"])
     specs = [fields.parse(one["spec"]) for one in rest]
@@ -38,7 +37,6 @@ def test_the_operator_takes_the_pool_and_its_members() -> None:
 
 
 def test_a_member_that_leaves_is_a_consumer_alone_and_the_same_member_when_it_returns() -> None:
-    """The operator takes both specs."""
     member = pooled.member(ADDRESSES, manifest.NAME)["spec"]
     alone = merged(member, pooled.leave(ADDRESSES))
     assert fields.parse(alone).pool is None
@@ -53,23 +51,18 @@ def test_a_neighbour_hangs_longer_than_its_batch_may_take() -> None:
 
 
 class Told:
-    """What was run: arguments of kubectl, and lines on the node."""
-
     def __init__(self) -> None:
         self.said: list[str] = []
 
     def kubectl(self, *arguments: str) -> str:
-        """Keeps it."""
         self.said.append(" ".join(arguments))
         return ""
 
     def on_node(self, line: str) -> str:
-        """Keeps it."""
         self.said.append(line)
         return ""
 
     def hands(self) -> PoolHands:
-        """That say it to this."""
         return PoolHands(self.kubectl, self.on_node, "/sink", {"pool": None})
 
 
@@ -83,7 +76,6 @@ class Told:
     ],
 )
 def test_what_happens_to_a_member_is_undone(kind: FaultKind, victim: str, done: str, undone: str) -> None:
-    """Each hits one member, and says which."""
     told = Told()
     hit = told.hands().inject(Fault(0, kind, 1))
     assert hit is not None
@@ -93,7 +85,6 @@ def test_what_happens_to_a_member_is_undone(kind: FaultKind, victim: str, done: 
 
 
 def test_every_fault_of_members_has_hands_and_others_have_none() -> None:
-    """The files of a neighbour are those that its pipeline looks for."""
     assert {kind for kind in FaultKind if Told().hands().inject(Fault(0, kind))} == set(POOL_MEMBERS)
     assert FILES == {FaultKind.HANG: sink.HANG, FaultKind.FAIL_NEIGHBOUR: sink.DOWN}
 
@@ -111,8 +102,6 @@ def test_a_pool_is_scaled_and_restarted_in_place_of_its_members() -> None:
 
 
 class Keeping(Injector):
-    """Keeps what it would have sent."""
-
     sent: list[str]
 
     def _signal(self, line: str, signal: str) -> str:
@@ -124,7 +113,6 @@ class Keeping(Injector):
     ("kind", "line"), [(FaultKind.FREEZE_DRIVER, "SLUICE_POD_NAME=small-pool-1"), (FaultKind.FREEZE_EXECUTOR, "SPARK_EXECUTOR_POD_NAME=small-exec-1")]
 )
 def test_a_pod_of_a_pool_is_frozen_and_continues(kind: FaultKind, line: str) -> None:
-    """The pool's driver, or one of its executors, each by the line of its environment."""
     seen = observed.ConsumerSnapshot(driver_pod="small-pool-1", running=("small-exec-1",))
     hands: Any = None
     found = Keeping(hands, "n", hands, {}, lambda: seen, "/sink")
@@ -137,12 +125,10 @@ def test_a_pod_of_a_pool_is_frozen_and_continues(kind: FaultKind, line: str) -> 
 
 
 def sample(at: float, pod: str, generation: int, *, released: bool = False) -> Sample:
-    """Of the table."""
     return Sample(at, generation, pod, 1, released, 0)
 
 
 def read(batch: int, first: float, task: str = "0.0") -> ShardRead:
-    """In the pod P."""
     return ShardRead("P", batch, "P-exec-1", task, 0, "shard", first, first + 1, ())
 
 
@@ -172,7 +158,6 @@ def test_a_run_that_did_not_release_its_lease_is_silent_before_the_next_one_in_t
     [("--standby", "a pool has no standby"), ("--poison", "one stream"), ("--resets", "account by passes"), ("--sink=delta", "store files")],
 )
 def test_a_pool_goes_with_none_of_these(other: str, why: str) -> None:
-    """And says why, and what to do. Alone it has a plan."""
     refused = CliRunner().invoke(program.main, ["--plan", "--pool", other])
     assert refused.exit_code == 2
     assert why in refused.output
@@ -183,6 +168,5 @@ def test_a_pool_goes_with_none_of_these(other: str, why: str) -> None:
 
 
 def test_the_driver_of_a_member_is_the_pools_pod() -> None:
-    """Faults hit that one; a consumer alone has its own."""
     for driver, pod in (({"pod": "n-driver-3", "host": "small-pool-1"}, "small-pool-1"), ({"pod": "n-driver-4"}, "n-driver-4"), ({}, "")):
         assert observed.of_resource({"status": {"driver": driver}}, [], []).driver_pod == pod

@@ -18,13 +18,10 @@ JSON = "application/x-amz-json-1.0"
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with what it was sent, and counts."""
-
     protocol_version = "HTTP/1.1"
     served = 0
 
     def do_POST(self) -> None:
-        """In two pieces, as services do."""
         type(self).served += 1
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.send_response(201)
@@ -43,7 +40,6 @@ class Echo(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def behind() -> Iterator[Proxy]:
-    """A proxy before the echo."""
     Echo.served = 0
     with ThreadingHTTPServer((HOST, 0), Echo) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -53,7 +49,6 @@ def behind() -> Iterator[Proxy]:
 
 
 def ask(found: Proxy, connection: http.client.HTTPConnection | None = None, kind: str = JSON) -> tuple[int, bytes, dict[str, str]]:
-    """One call."""
     connection = connection or http.client.HTTPConnection(HOST, found.port, timeout=5)
     connection.request("POST", "/a", b"body", {"Content-Type": kind, "X-Target": "t"})
     reply = connection.getresponse()
@@ -61,7 +56,6 @@ def ask(found: Proxy, connection: http.client.HTTPConnection | None = None, kind
 
 
 def test_normally_calls_pass_as_they_are(behind: Proxy) -> None:
-    """Status, headers, bodies; many over one connection."""
     connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
     for _ in range(3):
         status, body, headers = ask(behind, connection)
@@ -74,7 +68,6 @@ def test_normally_calls_pass_as_they_are(behind: Proxy) -> None:
     [(CallOutcome.THROTTLED, 400, "ProvisionedThroughputExceededException"), (CallOutcome.FAILED, 500, "InternalServerError")],
 )
 def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, outcome: CallOutcome, status: int, code: str) -> None:
-    """In the format that was spoken; the service never hears of the call."""
     behind.behaviour = Behaviour(outcome)
     found, body, headers = ask(behind)
     assert (found, json.loads(body)["__type"], headers["x-amzn-errortype"]) == (status, code, code)
@@ -119,7 +112,6 @@ def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, outcome: CallOutc
 
 
 def test_a_share_of_the_calls_is_hit_and_the_seed_says_which(behind: Proxy) -> None:
-    """About that many; the same ones with the same seed."""
     behind.behaviour = Behaviour(CallOutcome.FAILED, share=0.3)
     first = [behind.decide().outcome for _ in range(200)]
     again = Proxy(Upstream("http://nowhere"), HOST, seed=3)
@@ -130,7 +122,6 @@ def test_a_share_of_the_calls_is_hit_and_the_seed_says_which(behind: Proxy) -> N
 
 
 def test_a_service_that_is_gone_is_said_to_be_unavailable() -> None:
-    """503, which clients retry."""
     with proxy.proxy(Upstream("http://127.0.0.1:9"), HOST) as found:
         assert ask(found)[0] == 503
 

@@ -20,32 +20,25 @@ VERSIONS = [
 
 
 class Table(Checkpoints):
-    """A table that shows these versions."""
-
     def __init__(self) -> None:
         super().__init__(None, "table")
 
     def shown(self) -> Mapping[str, Any]:
-        """As `show` prints it."""
         return {"versions": VERSIONS, "committed": 19}
 
 
 @dataclass
 class Cluster:
-    """Keeps the patches of the spec, and shows a status."""
-
     position: dict[str, str] = field(default_factory=dict)
     patches: list[dict[str, Any]] = field(default_factory=list)
 
     def kubectl(self, *arguments: str) -> str:
-        """Get, or patch."""
         if arguments[0] == "patch":
             self.patches.append(json.loads(arguments[-1].removeprefix("--patch="))["spec"])
         return json.dumps({"status": {"position": self.position} if self.position else {}})
 
 
 def test_targets_are_versions_that_committed_and_keep_their_positions() -> None:
-    """And the oldest record, which is always there."""
     assert resets.targets(VERSIONS, 19) == [None, 7, 12]
     assert resets.targets([], 0) == [None]
 
@@ -57,7 +50,6 @@ def test_a_patch_takes_out_the_target_of_the_one_before() -> None:
 
 
 def test_one_is_asked_for_when_the_last_one_is_over() -> None:
-    """Carried out or refused; not while the status is about another one, or about none."""
     cluster = Cluster()
     asked = Resets(cluster.kubectl, "n", Table())
     assert asked.ask(0.99) == "reset-01 to batch 12"

@@ -18,11 +18,9 @@ class Target:
     fails: FaultKind | None = None
 
     def wait(self, moment: float) -> None:
-        """Until then, or not at all if that is past."""
         self.time = max(self.time, moment)
 
     def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
-        """Record it; those that last can be undone."""
         if fault.kind is self.fails:
             raise RuntimeError(fault.title)
         self.log.append((self.time - 1000, fault.title))
@@ -31,7 +29,6 @@ class Target:
         return "victim", undo
 
     def runner(self) -> Runner:
-        """A runner that injects here."""
         return Runner(self.inject, lambda: self.time, self.wait)
 
 
@@ -39,14 +36,12 @@ FAULTS = (Fault(5, FaultKind.SLOW, 10), Fault(7, FaultKind.ZOMBIE, 20), Fault(16
 
 
 def test_faults_are_injected_and_undone_at_their_times() -> None:
-    """A fault lasts from its injection; one that is late is injected at once."""
     target = Target()
     target.runner().run(FAULTS)
     assert target.log == [(5, "slow work"), (7, "zombie"), (16, "end of slow work"), (16, "split"), (17, "merge"), (28, "end of zombie")]
 
 
 def test_injections_are_kept_with_their_victims() -> None:
-    """For the timeline."""
     target = Target()
     runner = target.runner()
     runner.run(FAULTS)

@@ -10,14 +10,12 @@ ROW: dict[str, Any] = {"generation": {"N": "3"}, "committed": {"N": "41"}, "hold
 
 
 def test_an_epoch_is_the_pod_that_holds_the_lease() -> None:
-    """Until another takes it; a release is distinguished."""
     assert sampler.of_row(ROW, 5.0, 9) == Sample(5.0, 3, "nemesis-driver-2", 41, released=False, produced=9)
     assert sampler.of_row(ROW | {"released": {"BOOL": True}}, 5.0, 9).released
     assert sampler.of_row({"generation": {"N": "0"}, "committed": {"N": "0"}}, 5.0, 9).epoch == ""
 
 
 def test_looks_are_kept_when_something_moved_or_a_second_went_by() -> None:
-    """A batch, an epoch, a release at once; what was put, now and then."""
     found = TableSampler(None, "table", lambda: 0)
     same = {"released": False}
     samples = [

@@ -49,24 +49,20 @@ FIRST_OF_SEVEN = [
 
 
 def test_a_seed_is_a_schedule() -> None:
-    """The same one every time; another seed, another one."""
     assert schedule(7, 300) == schedule(7, 300)
     assert len({schedule(seed, 300) for seed in SEEDS}) == len(SEEDS)
 
 
 def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
-    """Whatever the seed."""
     assert [seed for seed in SEEDS if ASKED_FOR - {fault.kind for fault in schedule(seed, 300)}] == []
 
 
 def test_a_longer_one_holds_every_kind() -> None:
-    """Lost replies, cut connections and an evicted driver too."""
     whole = set(FaultKind) - OF_A_CATALOG - OF_POISON - OF_RESETS - OF_STANDBYS - OF_POOLS
     assert [seed for seed in SEEDS if whole - {fault.kind for fault in schedule(seed, 600)}] == []
 
 
 def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
-    """S3 and the catalog get outages of their own. Nobody maintains files."""
     for kind in SinkKind:
         faults = [fault for seed in SEEDS for fault in NemesisRun(seed, 600, kind).faults()]
         assert {fault.service for fault in faults if fault.service} == set(kind.services)
@@ -74,7 +70,6 @@ def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
 
 
 def test_poison_comes_beside_the_other_faults_and_the_sink_is_down_at_times() -> None:
-    """The others stay as they are; nothing of it comes in the last third."""
     for seed in SEEDS:
         both, others = NemesisRun(seed, 600, poison=True).faults(), NemesisRun(seed, 600).faults()
         more = [fault for fault in both if fault.kind in OF_POISON]
@@ -86,7 +81,6 @@ def test_poison_comes_beside_the_other_faults_and_the_sink_is_down_at_times() ->
 
 
 def test_resets_come_beside_the_other_faults_each_with_one_while_it_is_carried_out() -> None:
-    """The others stay as they are. A version begins before each; what comes meanwhile is of each kind in ten minutes."""
     for seed in SEEDS:
         both, others = NemesisRun(seed, 600, resets=True).faults(), NemesisRun(seed, 600).faults()
         assert sorted((*others, *resetting(seed, 600)), key=lambda fault: fault.at) == list(both)
@@ -99,7 +93,6 @@ def test_resets_come_beside_the_other_faults_each_with_one_while_it_is_carried_o
 
 
 def test_driver_and_standby_are_killed_frozen_and_lost_in_six_minutes() -> None:
-    """Beside the other faults, but for scaling. Who is frozen or lost comes back after more than a lease, and the next one has time to get ready."""
     for seed in SEEDS:
         more = list(standing_by(seed, 360))
         both, others = NemesisRun(seed, 360, standby=True).faults(), NemesisRun(seed, 360).faults()
@@ -112,7 +105,6 @@ def test_driver_and_standby_are_killed_frozen_and_lost_in_six_minutes() -> None:
 
 
 def test_what_happens_to_members_and_pods_of_a_pool_comes_beside_the_other_faults() -> None:
-    """All of them, which stay as they are. Seven and a half minutes hold every kind; each that lasts ends before the quiet at the end."""
     every = {**POOL_MEMBERS, **POOL_PODS}
     for seed in SEEDS:
         more = list(pooling(seed, 450))
@@ -132,7 +124,6 @@ def test_a_seed_keeps_its_schedule_without_a_pool() -> None:
 
 @pytest.mark.parametrize("seconds", [90.0, 300.0])
 def test_faults_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
-    """A fault of several parts may end its last one a little later."""
     for seed in SEEDS:
         times = [fault.at for fault in schedule(seed, seconds)]
         assert times == sorted(times)
@@ -141,7 +132,6 @@ def test_faults_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
 
 
 def test_what_is_interrupted_is_at_work() -> None:
-    """Before an executor is killed or made a zombie, or its driver cut off, tasks are made to take seconds."""
     for seed in SEEDS:
         faults = schedule(seed, 300)
         slow = {fault.at for fault in faults if fault.kind is FaultKind.SLOW}
@@ -150,7 +140,6 @@ def test_what_is_interrupted_is_at_work() -> None:
 
 
 def test_outages_begin_one_after_the_other() -> None:
-    """With some time between; one that reaches into the next of the same service gives way to it."""
     for seed in SEEDS:
         began = [fault.at for fault in schedule(seed, 600) if fault.kind in {FaultKind.THROTTLE, FaultKind.FAIL, FaultKind.CUT, FaultKind.LOSE}]
         assert all(later - earlier > HEAVY[0] - 0.2 for earlier, later in pairwise(began))

@@ -20,7 +20,6 @@ INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
 
 
 def batch(*places: tuple[str, int]) -> pa.RecordBatch:
-    """Records of these shards, each at the sequence number given."""
     rows = [
         {"shardId": shard, "sequenceNumber": str(number), "subSequenceNumber": 0, "data": json.dumps({"n": number}).encode()}
         for shard, number in places
@@ -29,7 +28,6 @@ def batch(*places: tuple[str, int]) -> pa.RecordBatch:
 
 
 def test_pieces_hold_every_record_once_in_order() -> None:
-    """At most four a shard; a shard that comes again in one batch is another run of it."""
     found = batch(*(("a", n) for n in range(10)), ("b", 99), *(("a", n) for n in (10, 11)))
     cut = [(shard, [int(number) for number, _ in sink.positions(piece)]) for shard, piece in sink.pieces(found)]
     assert cut == [("a", [0, 1, 2]), ("a", [3, 4, 5]), ("a", [6, 7, 8]), ("a", [9]), ("b", [99]), ("a", [10]), ("a", [11])]
@@ -38,7 +36,6 @@ def test_pieces_hold_every_record_once_in_order() -> None:
 
 @pytest.mark.spark
 def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that comes again finds itself stored, and is not read."""
     for name in ("seen", "stored"):
         (tmp_path / name).mkdir()
     (tmp_path / sink.PACE).write_text("0")
@@ -54,7 +51,6 @@ def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tm
 
 
 def test_a_containers_beginning_is_its_first_processs() -> None:
-    """Here: this machine's, before this test."""
     assert 0 < sink.began() < time.time()
     assert sink.began() == pytest.approx(sink.began(), abs=0.1)
     assert os.sysconf("SC_CLK_TCK") > 0

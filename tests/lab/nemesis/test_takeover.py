@@ -10,12 +10,10 @@ LEASE = 10.0
 
 
 def samples(*times: float, epoch: str = "A", batch: int = 0) -> list[Sample]:
-    """A batch committed at each of these times."""
     return [Sample(at, 1, epoch, number, released=False, produced=0) for number, at in enumerate(times, batch)]
 
 
 def window(began: float, ended: float) -> Window:
-    """Between these times."""
     return Window("it", began, ended)
 
 
@@ -36,7 +34,6 @@ def test_the_longest_pause_that_touches_it(began: float, ended: float, longest: 
 
 
 def test_what_lies_before_a_kill_does_not_count() -> None:
-    """The batch that was under way had begun before."""
     assert takeover.longest(samples(0, 1, 2, 3, 8, 9), window(5, 8.5), after=True) == 3
 
 
@@ -51,7 +48,6 @@ INVOCATIONS = [Invocation("A", 1, 30.0, 5.0), Invocation("B", 3, 62.0, 35.0), In
 
 
 def test_a_start_is_read_from_the_epoch_itself() -> None:
-    """From its container to the lease, and on to its first batch."""
     found = [*samples(0, 1), *samples(47, 63, epoch="B", batch=2)]
     assert takeover.next_epoch(INVOCATIONS, 30.0) == "B"
     assert takeover.start(found, INVOCATIONS, "B") == Start(to_lease=12.0, to_batch=15.0, batch=1.0)
@@ -94,6 +90,5 @@ def test_a_killed_executor_takes_the_lease_and_five_seconds() -> None:
 
 
 def test_scaling_is_no_pause() -> None:
-    """A batch may take a little longer, not a lease."""
     assert takeover.scaled(samples(0, 1, 5, 6), window(1.5, 5.5), ordinary=1.0).right
     assert not takeover.scaled(samples(0, 1, 5.1, 6), window(1.5, 5.5), ordinary=1.0).right

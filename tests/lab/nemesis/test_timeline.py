@@ -25,47 +25,39 @@ TIMELINE = Timeline(
 
 
 def test_the_lag_is_what_was_put_and_is_in_no_committed_batch() -> None:
-    """Batches that were committed between two samples count all at once."""
     assert timeline.lag(SAMPLES, TIMELINE.reached) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 15)]
 
 
 def test_the_lag_grows_when_positions_went_back() -> None:
-    """By what comes again; a batch without records changes nothing."""
     assert timeline.lag(SAMPLES, {1: 20, 3: 5}) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 75)]
     assert timeline.lag(SAMPLES, {1: 20}) == [(0.0, 0), (1.0, 10), (2.0, 30), (9.0, 60)]
 
 
 def words(drawn: str) -> list[str]:
-    """All texts of a timeline, in order."""
     return [element.text or "" for element in ET.fromstring(drawn).iter() if element.tag.endswith(("text", "title"))]  # noqa: S314 - ours
 
 
 def test_everything_that_happened_is_in_the_timeline() -> None:
-    """Faults with their victims, epochs, shards, executors; and it is XML whatever the words."""
     found = words(timeline.draw(TIMELINE))
     assert {"a <title>", "kill driver n-driver-1", "zombie one", "shard 1", "shard 2", "n-driver-1, generation 1", "batch 3", "again"} <= set(found)
     assert "one, batch 2, attempt 2" in found
 
 
 def test_titles_that_would_lie_over_each_other_get_rows_of_their_own() -> None:
-    """The second begins right of the first, and lower."""
     drawn = ET.fromstring(timeline.draw(TIMELINE))  # noqa: S314
     heights = {element.text: float(element.get("y", 0)) for element in drawn.iter() if element.tag.endswith("text")}
     assert heights["zombie one"] > heights["kill driver n-driver-1"]
 
 
 def test_a_reread_is_marked_once() -> None:
-    """The first attempt is not."""
     assert words(timeline.draw(TIMELINE)).count("again") == 1
 
 
 def test_nothing_is_too_small_to_be_seen() -> None:
-    """A box of no width is drawn with some."""
     assert "width='0.8'" in svg.rect(1, 2, 0, 4, "red")
 
 
 def test_colours_come_again_after_a_dozen() -> None:
-    """In order of appearance, one for each name."""
     found = svg.colours(f"pod-{n}" for n in (*range(13), 0, 1))
     assert len(found) == 13
     assert found["pod-0"] == found["pod-12"] != found["pod-1"]

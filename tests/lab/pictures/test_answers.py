@@ -20,12 +20,10 @@ NAMES = {("ready", "namespace"): ["default"], ('ready{namespace=~".+"}', "name")
 
 
 def values(selector: str, label: str) -> list[str]:
-    """As a Prometheus would have them."""
     return NAMES.get((selector, label), [])
 
 
 def test_a_variable_has_the_wanted_value_or_all_or_the_first() -> None:
-    """Those before it are filled in."""
     assert choose(BOARD, values, "20s") == {"__rate_interval": "20s", "namespace": ".+", "name": "orders"}
     chosen = choose(BOARD, values, "20s", name="views")
     assert chosen["name"] == "views"
@@ -33,7 +31,6 @@ def test_a_variable_has_the_wanted_value_or_all_or_the_first() -> None:
 
 
 def test_a_value_that_nothing_has_is_named() -> None:
-    """So is a variable without any value."""
     with pytest.raises(ValueError, match="variable name: payments is not among"):
         choose(BOARD, values, "20s", name="payments")
     with pytest.raises(ValueError, match="variable namespace: no value is not among"):
@@ -41,14 +38,12 @@ def test_a_value_that_nothing_has_is_named() -> None:
 
 
 def test_a_variable_that_is_not_there_is_no_text() -> None:
-    """It is refused, and not asked for."""
     with pytest.raises(KeyError, match="shard"):
         filled('x{shard="$shard"}', {"name": "orders"})
 
 
 @pytest.mark.parametrize(("found", "has"), [(["1.5"], True), (["NaN"], False), (["NaN", "0"], True), ([], False)])
 def test_a_value_that_is_no_number_draws_nothing(found: list[str], has: bool) -> None:  # noqa: FBT001 - a column of a table
-    """Nor does no value."""
     asked: list[str] = []
 
     def get(path: str) -> str:
@@ -60,7 +55,6 @@ def test_a_value_that_is_no_number_draws_nothing(found: list[str], has: bool) ->
 
 
 def test_a_series_has_the_name_of_its_legend() -> None:
-    """Without values that are no number."""
     metric = {"namespace": "default", "name": "orders"}
     answer = json.dumps({"data": {"result": [{"metric": metric, "values": [[1, "2"], [2, "NaN"], [3, "4"]]}]}})
     panel = DrawnPanel("timeseries", "Ready", "short", 0, 0, 9, 9, (PanelQuery("ready", "a {{name}}"),))

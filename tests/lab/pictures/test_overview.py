@@ -19,13 +19,11 @@ def pieces(arrow: Arrow) -> list[Area]:
 
 
 def words(arrow: Arrow) -> list[Area]:
-    """The area of an arrow's label, with the number before it."""
     text, x, y = arrow.label
     return [(x - 19 * bool(arrow.step), y - 12, x + LETTER * len(text), y + 3)] if text else []
 
 
 def meet(one: Area, other: Area) -> bool:
-    """Whether two areas share a point."""
     return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
 
 
@@ -38,13 +36,11 @@ def test_the_stored_picture_is_the_generators() -> None:
 
 
 def test_no_arrow_crosses_another_one() -> None:
-    """Nor touches it."""
     assert [(one, other) for one, other in combinations(ARROWS, 2) for a in pieces(one) for b in pieces(other) if meet(a, b)] == []
 
 
 @pytest.mark.parametrize("arrow", ARROWS, ids=lambda arrow: f"{arrow.corners[0]}{arrow.label[0]}")
 def test_an_arrow_goes_from_box_to_box_and_through_none(arrow: Arrow) -> None:
-    """Its ends are at the edges of two boxes."""
     assert [each for each in INSIDES for piece in pieces(arrow) if meet(each, piece)] == []
     ends = [(x - 1, y - 1, x + 1, y + 1) for x, y in (arrow.corners[0], arrow.corners[-1])]
     assert [sum(meet(each, end) for each in INSIDES) for end in ends] == [1, 1]
@@ -59,12 +55,10 @@ def test_no_label_lies_over_a_box_an_arrow_or_another_label() -> None:
 
 
 def test_words_fit_into_their_box() -> None:
-    """The title is bold, and larger than the line below."""
     assert [box.title for box in BOXES if max(BOLD * len(box.title), SMALL * len(box.what)) > box.width] == []
 
 
 def test_each_step_of_a_batch_has_an_arrow_and_a_sentence() -> None:
-    """In order, and the last of them is the driver's commit; all sentences are inside the picture."""
     assert sorted(arrow.step for arrow in ARROWS if arrow.step) == [number for number, *_ in STORY] == [1, 2, 3, 4]
     (commit,) = (arrow for arrow in ARROWS if arrow.step == 4)
     driver, table = (next(box for box in BOXES if box.title == title) for title in ("driver", "checkpoint table"))

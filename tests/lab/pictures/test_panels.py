@@ -16,14 +16,12 @@ FILES = sorted((places.REPO / "charts" / "sluice" / "files" / "dashboards").glob
 
 
 def apart(one: DrawnPanel, other: DrawnPanel) -> bool:
-    """Whether two panels share no pixel."""
     beside = one.x + one.width <= other.x or other.x + other.width <= one.x
     return beside or one.y + one.height <= other.y or other.y + other.height <= one.y
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_no_panel_covers_another(path: Path) -> None:
-    """And each but a row has a query and a unit that can be written."""
     found = panels(json.loads(path.read_text(encoding="utf-8")))
     assert found
     assert all(apart(one, other) for one, other in combinations(found, 2))
@@ -33,7 +31,6 @@ def test_no_panel_covers_another(path: Path) -> None:
 
 
 def test_a_legend_has_the_labels_of_its_series() -> None:
-    """A label that the series lacks leaves nothing."""
     assert legend("95 % {{result}}", {"result": "ok"}) == "95 % ok"
     assert legend("{{namespace}}/{{name}}", {"name": "orders"}) == "/orders"
     assert legend("behind", {}) == "behind"
@@ -58,7 +55,6 @@ def test_a_legend_has_the_labels_of_its_series() -> None:
     ],
 )
 def test_a_value_is_written_in_its_unit(value: float, unit: str, text: str) -> None:
-    """Three digits, and the largest step of the unit that it reaches."""
     assert written(value, unit) == text
 
 

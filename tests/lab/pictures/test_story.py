@@ -25,7 +25,6 @@ CRASH = Recording("a <crash>", 60, ((10, "kill -9 of a driver"), (12, "another o
 
 
 def texts(drawn: str) -> list[ET.Element]:
-    """All texts of a picture."""
     return list(ET.fromstring(drawn).iter(f"{SVG}text"))  # noqa: S314 - of our own
 
 
@@ -38,7 +37,6 @@ def test_the_stored_picture_is_what_the_recording_gives(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_curve_has_its_whole_name_inside_of_the_picture(name: str) -> None:
-    """However many there are: names lie below each other, above those of the next panel."""
     recording = story.recorded(name)
     found = texts(story.draw(recording, PANELS))
     names = [element for element in found if float(element.get("x", 0)) > story.RIGHT and element.get("text-anchor") == "start"]
@@ -51,7 +49,6 @@ def test_every_curve_has_its_whole_name_inside_of_the_picture(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_stands_twice_on_an_axis(name: str) -> None:
-    """Such as yes, yes, no; and nothing that is counted has a part of one."""
     for title, series in story.recorded(name).answers.items():
         values = [value for each in series for _, value in each.points]
         unit = next(panel.unit for panel in PANELS if panel.title == title)
@@ -74,24 +71,20 @@ def test_no_value_stands_twice_on_an_axis(name: str) -> None:
     ],
 )
 def test_an_axis_has_few_round_values(low: float, high: float, unit: str, shown: list[str]) -> None:
-    """It begins at 0, but where a number only grows."""
     assert [written(level, unit) for level in levels(low, high, unit)] == shown
 
 
 def test_a_curve_ends_where_there_was_nothing_to_scrape() -> None:
-    """And begins again."""
     root = ET.fromstring(story.draw(CRASH, (PANEL,)))  # noqa: S314 - of our own
     assert [len((curve.get("points") or "").split()) for curve in root.iter(f"{SVG}polyline")] == [3, 2]
 
 
 def test_marks_that_follow_closely_have_rows_of_their_own() -> None:
-    """The second begins right of the first, and lower."""
     heights = {element.text: float(element.get("y", 0)) for element in texts(story.draw(CRASH, (PANEL,)))}
     assert heights["another one starts"] >= heights["kill -9 of a driver"] + story.LINE
 
 
 def test_a_panel_without_data_is_refused() -> None:
-    """So that no picture has an empty panel."""
     with pytest.raises(ValueError, match="Records <a second>: no data"):
         story.draw(Recording("", 60, (), {"Records <a second>": (Series("", ()),)}), (PANEL,))
 

@@ -22,25 +22,21 @@ EPOCH = 1_700_000_000
 
 @pytest.fixture(scope="session")
 def source() -> SourceTree:
-    """The files of this clone, at some time."""
     return SourceTree(places.REPO, "0123456789abcdef0123456789abcdef01234567", EPOCH)
 
 
 @pytest.fixture(scope="session")
 def helm() -> str:
-    """The program."""
     return tools.helm()
 
 
 @pytest.fixture(scope="session")
 def skopeo() -> str:
-    """The program."""
     return tools.skopeo()
 
 
 @pytest.fixture
 def released(tmp_path: Path, source: SourceTree, helm: str, skopeo: str) -> Callable[..., Path]:
-    """Makes the folder of a release for a registry; `text` is what the images hold."""
     assert skopeo
 
     def made(registry: str, text: str = "one") -> Path:

@@ -18,7 +18,6 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 def layer(files: Files) -> bytes:
-    """A layer, uncompressed."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         for name, data in files.items():
@@ -42,7 +41,6 @@ def saved(path: Path, tag: str, *layers: Files, processor: str = "amd64") -> Pat
 
 
 def oci_archive(path: Path, tag: str, *layers: Files, processor: str = "amd64") -> Path:
-    """The same as an OCI archive, by the release's own way."""
     images.of_docker_archive(saved(path.with_suffix(".saved"), tag, *layers, processor=processor), tag, path, EPOCH)
     path.with_suffix(".saved").unlink()
     return path

@@ -27,30 +27,25 @@ VALUES = (places.REPO / "charts/sluice/values.yaml").read_text()
 
 @pytest.fixture
 def chart(source: SourceTree, helm: str, tmp_path: Path) -> Path:
-    """The archive."""
     return charts.package(source, VERSION, REGISTRY, tmp_path / "dist", helm)
 
 
 @pytest.fixture
 def installed(chart: Path, helm: str) -> list[Json]:
-    """The objects of install.yaml."""
     return list(yaml.safe_load_all(charts.manifests(chart, VERSION, REGISTRY, helm)))
 
 
 def rendered(chart: Path, helm: str, *options: str) -> list[Json]:
-    """The objects of an archive, as Helm would install them."""
     where = (f"--namespace={charts.NAMESPACE}", f"--kube-version={node_image.KUBERNETES}")
     text = run(helm, "template", charts.RELEASE, str(chart), *where, *options)
     return [body for body in yaml.safe_load_all(text) if body]
 
 
 def named(body: Json) -> tuple[str, str, str]:
-    """What tells an object from any other."""
     return body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]
 
 
 def test_the_same_sources_give_the_same_chart(chart: Path, source: SourceTree, helm: str, tmp_path: Path) -> None:
-    """At another time, from another folder."""
     folder = tmp_path / "elsewhere"
     shutil.copytree(source.folder / "charts", folder / "charts")
     for path in folder.rglob("*"):
@@ -62,7 +57,6 @@ def test_the_same_sources_give_the_same_chart(chart: Path, source: SourceTree, h
 
 
 def test_the_released_chart_is_this_one_with_images_of_the_registry(chart: Path, helm: str) -> None:
-    """Nothing else in it differs from the clone's."""
     mine = rendered(places.REPO / "charts" / "sluice", helm)
     text = yaml.safe_dump(mine)
     for image in (charts.OPERATOR, charts.CONSUMER):
@@ -94,25 +88,21 @@ def test_install_yaml_says_nothing_of_helm(installed: list[Json]) -> None:
 
 
 def test_every_image_of_install_yaml_is_of_the_registry(installed: list[Json]) -> None:
-    """The operator's, and what consumers run in if they name none."""
     expected = {f"{REGISTRY}/{name}:{VERSION}" for name in (charts.OPERATOR, charts.CONSUMER)}
     assert set(charts.images(installed)) == expected
 
 
 def test_an_image_of_another_registry_is_refused(chart: Path, helm: str) -> None:
-    """Such a release could not be installed from its registry."""
     with pytest.raises(LabError, match=f"images of another registry than elsewhere.example: {REGISTRY}/sluice-consumer:{VERSION}"):
         charts.manifests(chart, VERSION, "elsewhere.example", helm)
 
 
 def test_a_mirror_takes_the_place_of_the_registry(chart: Path, helm: str) -> None:
-    """By one value, for both images."""
     objects = rendered(chart, helm, "--set=global.imageRegistry=mirror.example/team")
     assert set(charts.images(objects)) == {f"mirror.example/team/{name}:{VERSION}" for name in (charts.OPERATOR, charts.CONSUMER)}
 
 
 @pytest.mark.parametrize("values", [VALUES.replace("imageRegistry", "registry"), VALUES + '\nmore:\n  imageRegistry: ""\n'])
 def test_values_that_are_not_as_expected_are_refused(values: str) -> None:
-    """Instead of a chart that names images without a registry."""
     with pytest.raises(LabError, match=r"charts/sluice/values.yaml: .* wants it once"):
         charts.with_registry(values, REGISTRY)

@@ -61,14 +61,12 @@ def test_buildx_builds_for_the_processors_that_its_builder_can(inspected: str, p
     ("platforms", "words"), [((), "of this machine's processor alone"), (("linux/amd64",), "not for linux/arm64"), (images.PLATFORMS, "")]
 )
 def test_what_was_not_built_is_said(platforms: tuple[str, ...], words: str) -> None:
-    """In the last lines of `make release`, and in release.json."""
     said = images.Builder(platforms).untried
     assert words in said
     assert bool(said) == bool(words)
 
 
 def test_the_same_image_gives_the_same_archive(skopeo: str, tmp_path: Path) -> None:
-    """Whenever it is written."""
     assert skopeo
     layers: tuple[Files, ...] = ({"one": b"1"}, {"two": b"2"})
     first, second = (oci_archive(tmp_path / f"{name}.tar", "small:1", *layers) for name in ("first", "second"))
@@ -77,7 +75,6 @@ def test_the_same_image_gives_the_same_archive(skopeo: str, tmp_path: Path) -> N
 
 
 def test_files_are_read_as_a_container_sees_them(skopeo: str, tmp_path: Path) -> None:
-    """A higher layer replaces a file, takes one away, or all of a folder."""
     assert skopeo
     lower = {"a/one": b"1", "a/two": b"1", "b/three": b"1", "b/c/four": b"1", "not-wanted": b"1"}
     higher = {"a/one": b"2", "a/.wh.two": b"", "b/.wh..wh..opq": b"", "./five": b"2"}
@@ -86,7 +83,6 @@ def test_files_are_read_as_a_container_sees_them(skopeo: str, tmp_path: Path) ->
 
 
 def test_an_archive_of_several_processors_is_read_one_by_one(skopeo: str, tmp_path: Path) -> None:
-    """Each has files of its own."""
     assert skopeo
     parts = [oci_archive(tmp_path / f"{each}.tar", "two:1", {"processor": each.encode()}, processor=each) for each in ("arm64", "amd64")]
     found = oci.platforms(of_several(tmp_path / "both.tar", parts, tmp_path / "layout"))
@@ -97,7 +93,6 @@ def test_an_archive_of_several_processors_is_read_one_by_one(skopeo: str, tmp_pa
 
 
 def test_an_image_of_docker_is_refused_without_its_file(skopeo: str, tmp_path: Path) -> None:
-    """By skopeo's own words, and no archive is left."""
     assert skopeo
     with pytest.raises(CommandFailedError, match="absent"):
         images.of_docker_archive(tmp_path / "absent", "small:1", tmp_path / "image.tar", EPOCH)
@@ -105,7 +100,6 @@ def test_an_image_of_docker_is_refused_without_its_file(skopeo: str, tmp_path: P
 
 
 def packed(properties: dict[str, str]) -> bytes:
-    """A jar with these files."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in properties.items():
@@ -126,14 +120,12 @@ SHADED = {"META-INF/maven/com.inner/inner/pom.properties": "version=9\ngroupId=c
     ],
 )
 def test_a_jar_is_named_by_its_own_record_or_else_by_its_file(file: str, properties: dict[str, str], name: str, version: str, purl: str) -> None:
-    """What is shaded into it does not name it."""
     found = components.jar(file, packed(properties))
     assert (found.name, found.version, found.purl) == (name, version, purl)
     assert len(found.sha256) == 64
 
 
 def test_what_is_installed_is_what_its_installers_wrote() -> None:
-    """Debian's packages that are installed, Python's distributions; a file that says nothing of it is not read."""
     files = {
         components.DPKG: DPKG.encode(),
         "opt/venv/lib/python3.11/site-packages/Some_Thing-1.dist-info/METADATA": b"Name: Some_Thing\nVersion: 1+local\n\nBody: 1\n",
@@ -157,6 +149,5 @@ def test_a_jar_that_the_build_checks_is_what_the_list_says() -> None:
 
 @pytest.mark.parametrize("path", sorted(hashes.FOLDER.glob("jars-*.txt")), ids=lambda path: path.stem)
 def test_every_jar_of_the_lists_is_understood(path: Path) -> None:
-    """None is left out."""
     text = path.read_text()
     assert len(components.listed(text)) == len([line for line in text.splitlines() if line.endswith(".jar")]) > 0

@@ -28,21 +28,18 @@ CONSUMER = {
 
 @pytest.fixture(scope="module")
 def kubeconfig() -> Iterator[Path]:
-    """An administrator's, of an empty cluster."""
     with apiserver.running(places.work(), ("admin",)) as server:
         yield server.kubeconfig("admin")
 
 
 @pytest.fixture(scope="module")
 def kubectl(kubeconfig: Path) -> Kubectl:
-    """Kubectl, as that administrator."""
     program = apiserver.kubectl(places.work())
     return lambda *arguments: run(str(program), f"--kubeconfig={kubeconfig}", *arguments)
 
 
 @pytest.fixture(scope="module")
 def manifest(source: SourceTree, helm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file."""
     out = tmp_path_factory.mktemp("dist")
     chart = charts.package(source, VERSION, REGISTRY, out, helm)
     (out / "install.yaml").write_text(charts.manifests(chart, VERSION, REGISTRY, helm))
@@ -50,7 +47,6 @@ def manifest(source: SourceTree, helm: str, tmp_path_factory: pytest.TempPathFac
 
 
 def test_kubectl_apply_takes_all_of_it_at_once(kubectl: Kubectl, manifest: Path) -> None:
-    """From an empty cluster, in one go; again, no object is made or changed."""
     first = kubectl("apply", f"--filename={manifest}").splitlines()
     assert first
     assert all(line.endswith(" created") for line in first)
@@ -61,7 +57,6 @@ def test_kubectl_apply_takes_all_of_it_at_once(kubectl: Kubectl, manifest: Path)
 
 
 def test_then_a_consumer_can_be_applied(kubectl: Kubectl, tmp_path: Path) -> None:
-    """The CRD is there, and its accounts are, in the namespace that the file says."""
     path = tmp_path / "orders.json"
     path.write_text(json.dumps(CONSUMER))
     cluster.established(kubectl, "crd/kinesisconsumers.sluice.dev")

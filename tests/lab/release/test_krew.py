@@ -26,7 +26,6 @@ PYTHON = "{}.{}".format(*sys.version_info[:2])
 
 
 def build(source: SourceTree, out: Path) -> Path:
-    """The archive of this platform and this Python."""
     if HERE is None or PYTHON not in krew.PYTHONS:
         pytest.skip("no archive is made for this platform and this Python")
     wheel = wheels.build(source, versions.of_python(versions.declared(source.folder)), out).wheel
@@ -53,13 +52,11 @@ def installed(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def sluice(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program by its name on the PATH, and nothing of this process."""
     return subprocess.run([krew.PROGRAM, *arguments], env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
 def test_it_runs_with_a_python_that_has_no_packages(installed: dict[str, str]) -> None:
-    """Every command but those that need Spark, and its version."""
     said = sluice(installed, "--help").stdout
     assert said.startswith("Usage: kubectl sluice ")
     assert all(f"\n  {name} " in said for name in ("status", "report", "migrate", "dead-letters", "show"))
@@ -69,7 +66,6 @@ def test_it_runs_with_a_python_that_has_no_packages(installed: dict[str, str]) -
 
 @pytest.mark.slow
 def test_its_packages_are_enough_for_a_cluster_and_for_aws(installed: dict[str, str], tmp_path: Path) -> None:
-    """An API server that is not there is a sentence; a letter is read; both compiled packages are loaded."""
     config: dict[str, object] = {"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}], "users": [{"name": "u", "user": {}}]}
     config |= {"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
@@ -86,7 +82,6 @@ def test_its_packages_are_enough_for_a_cluster_and_for_aws(installed: dict[str, 
 
 @pytest.mark.slow
 def test_the_same_files_give_the_same_archive(archive: Path, source: SourceTree, tmp_path: Path) -> None:
-    """And nothing in it names a folder of this machine."""
     assert oci.sha256(build(source, tmp_path)) == oci.sha256(archive)
     with tarfile.open(archive) as tar:
         names = tar.getnames()
@@ -95,7 +90,6 @@ def test_the_same_files_give_the_same_archive(archive: Path, source: SourceTree,
 
 
 def test_a_python_that_it_has_no_libraries_for_is_refused(tmp_path: Path) -> None:
-    """By its version, before anything is loaded."""
     program = tmp_path / krew.PROGRAM
     program.write_text(krew.START.replace("import sys\n", "import sys\nsys.version_info = (3, 9, 1)\n"))
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)

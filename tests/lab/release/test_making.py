@@ -23,7 +23,6 @@ VERSION, REGISTRY = "7.8.9-rc.1", "registry.example/sluice"
 
 @pytest.fixture(scope="module")
 def commit(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
-    """This clone's files as a commit of the version, with something to tell."""
     folder = tmp_path_factory.mktemp("repository")
     for name in PARTS:
         origin = places.REPO / name
@@ -41,20 +40,17 @@ def commit(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
 
 
 def made(commit: SourceTree, out: Path) -> Path:
-    """The folder of a release without images."""
     making.make(making.Order(commit, VERSION, REGISTRY, out, places.work()), with_images=False, with_plugin=False)
     return out
 
 
 @pytest.fixture(scope="module")
 def release(commit: SourceTree, helm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all that only look."""
     assert helm
     return made(commit, tmp_path_factory.mktemp("dist") / "dist")
 
 
 def test_a_release_is_all_that_is_published_and_the_same_twice(commit: SourceTree, release: Path, tmp_path: Path) -> None:
-    """Over a folder that an earlier release left, too."""
     second = tmp_path / "second"
     second.mkdir()
     (second / "stale.whl").touch()
@@ -76,7 +72,6 @@ def test_a_release_is_all_that_is_published_and_the_same_twice(commit: SourceTre
 
 
 def test_a_release_says_what_it_is_of_and_what_was_left_out(commit: SourceTree, release: Path) -> None:
-    """For who finds the folder."""
     found = dist.read(release)
     assert (found.version, found.revision, found.registry, found.untried) == (
         VERSION,
@@ -87,7 +82,6 @@ def test_a_release_says_what_it_is_of_and_what_was_left_out(commit: SourceTree, 
 
 
 def test_the_wheels_document_has_the_versions_that_are_tested(release: Path) -> None:
-    """Those of constraints/all.txt."""
     document = json.loads((release / "sluice_kinesis-7.8.9rc1-py3-none-any.whl.spdx.json").read_text())
     listed = {package["name"]: package["versionInfo"] for package in document["packages"]}
     pinned = dict(line.lower().split("==") for line in (places.REPO / "constraints/all.txt").read_text().split())
@@ -95,7 +89,6 @@ def test_the_wheels_document_has_the_versions_that_are_tested(release: Path) -> 
 
 
 def test_another_version_than_that_of_the_commit_is_refused_and_makes_nothing(commit: SourceTree, tmp_path: Path) -> None:
-    """The folder of an earlier release stays as it was."""
     (tmp_path / "kept").touch()
     with pytest.raises(LabError, match=r"these sources are not 7.8.9"):
         making.make(making.Order(commit, "7.8.9", REGISTRY, tmp_path, places.work()), with_images=False, with_plugin=False)
@@ -103,5 +96,4 @@ def test_another_version_than_that_of_the_commit_is_refused_and_makes_nothing(co
 
 
 def test_the_notes_of_a_candidate_are_its_own(commit: SourceTree) -> None:
-    """`make version` gave it a section."""
     assert list(notes.sections((commit.folder / "CHANGELOG.md").read_text())) == ["Unreleased", VERSION]

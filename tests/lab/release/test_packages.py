@@ -25,7 +25,6 @@ EPOCH = 1_700_000_000
 
 
 def copied(folder: Path, when: float, mask: int) -> SourceTree:
-    """A copy of this clone's sources in a folder, with another time and other permissions."""
     for name in PARTS:
         origin, target = places.REPO / name, folder / name
         if origin.is_dir():
@@ -41,13 +40,11 @@ def copied(folder: Path, when: float, mask: int) -> SourceTree:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> wheels.Packages:
-    """Both archives of a copy."""
     folder = tmp_path_factory.mktemp("packages")
     return wheels.build(copied(folder / "source", EPOCH, 0o000), VERSION, folder / "dist")
 
 
 def test_the_same_files_give_the_same_bytes(built: wheels.Packages, tmp_path: Path) -> None:
-    """In another folder, at another time, with another umask."""
     again = wheels.build(copied(tmp_path / "elsewhere", EPOCH - 10**6, 0o055), VERSION, tmp_path / "dist")
     assert again.wheel.read_bytes() == built.wheel.read_bytes()
     assert again.sdist.read_bytes() == built.sdist.read_bytes()
@@ -62,7 +59,6 @@ def test_the_sdist_gives_the_same_wheel(built: wheels.Packages, tmp_path: Path) 
 
 
 def test_the_wheel_has_the_product_and_no_more(built: wheels.Packages) -> None:
-    """Every tracked file of its packages but what writes generated files; nothing of the lab."""
     with zipfile.ZipFile(built.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     listed = subprocess.run(
@@ -83,7 +79,6 @@ def test_the_distribution_is_not_called_as_the_package_of_somebody_else(built: w
 
 @pytest.fixture(scope="module")
 def environment(built: wheels.Packages, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment's programs, with the wheel alone in it."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     command = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps", "--no-index"]
@@ -92,13 +87,11 @@ def environment(built: wheels.Packages, tmp_path_factory: pytest.TempPathFactory
 
 
 def said(*command: str, found: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """What a program says, which finds these packages beside its own."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | ({"PYTHONPATH": found} if found else {})
     return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=cwd)
 
 
 def test_sluice_without_an_extra_says_what_to_install(environment: Path) -> None:
-    """Instead of a stack."""
     answer = said(str(environment / "sluice"), "--help")
     assert (answer.returncode, answer.stdout) == (1, "")
     next_step = "next: install Sluice with its extra kubectl or checkpoints (README.md"
@@ -106,7 +99,6 @@ def test_sluice_without_an_extra_says_what_to_install(environment: Path) -> None
 
 
 def test_sluice_has_the_commands_of_both_programs(environment: Path) -> None:
-    """Those for tables, and those that run a consumer."""
     answer = said(str(environment / "sluice"), "--help", found=sysconfig.get_path("purelib"))
     commands = {line.split()[0] for line in answer.stdout.partition("Commands:")[2].splitlines() if line.strip()}
     assert {"migrate", "export", "diagnose", "show", "adopt", "dead-letters", "run", "dev", "status", "restart", "report"} <= commands, answer.stderr
@@ -114,12 +106,10 @@ def test_sluice_has_the_commands_of_both_programs(environment: Path) -> None:
 
 
 def test_sluice_says_its_version(environment: Path) -> None:
-    """That of the wheel."""
     assert said(str(environment / "sluice"), "--version", found=sysconfig.get_path("purelib")).stdout == f"{VERSION}\n"
 
 
 def test_sluice_finds_a_module_in_the_folder_where_it_is_run(environment: Path, tmp_path: Path) -> None:
-    """Without PYTHONPATH, as `python -m` does. The services of this configuration do not answer."""
     (tmp_path / "orders.py").write_text("def process(batch, info): ...\n")
     stream = {"name": "orders", "region": "eu-west-1", "kinesisEndpoint": "http://127.0.0.1:1", "dynamodbEndpoint": "http://127.0.0.1:1"}
     config = {"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "orders:process"}}
@@ -132,7 +122,6 @@ def test_sluice_finds_a_module_in_the_folder_where_it_is_run(environment: Path, 
 
 @pytest.mark.built
 def test_kubectl_finds_its_plugin(environment: Path) -> None:
-    """The same program, by the name that kubectl looks for."""
     kubectl = apiserver.kubectl(places.work())
     path = {"PATH": f"{environment}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": sysconfig.get_path("purelib")}
     answer = subprocess.run([kubectl, "sluice", "diagnose", "--help"], capture_output=True, text=True, check=False, env={**os.environ, **path})
@@ -140,7 +129,6 @@ def test_kubectl_finds_its_plugin(environment: Path) -> None:
 
 
 def test_an_archive_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
-    """Not on the order of files on the disk, their times, or who may read them."""
     written = []
     for number, names in enumerate((["b", "a/c"], ["a/c", "b"])):
         folder = tmp_path / str(number)

@@ -20,13 +20,11 @@ NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def row(name: str) -> list[str]:
-    """The cells behind the first of a row of a table of support.md."""
     (found,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", SUPPORT, re.MULTILINE)
     return [cell.strip() for cell in found.split("|")]
 
 
 def spark() -> set[str]:
-    """The releases of Spark that are installed for tests: the default line's, and those of the others."""
     others = {spark_lines.pins_of(spark_lines.FOLDER / f"spark-{line}.txt")["pyspark"] for line in spark_lines.others()}
     return {spark_lines.pins_of(places.REPO / "constraints/all.txt")["pyspark"], *others}
 
@@ -45,18 +43,15 @@ TESTED = {
 
 @pytest.mark.parametrize(("name", "tested"), TESTED.items())
 def test_support_says_which_versions_are_tested(name: str, tested: set[str]) -> None:
-    """Those that the tests install, all of them and no other."""
     assert set(NUMBER.findall(row(name)[0])) == tested
 
 
 def test_support_says_which_kubernetes_the_chart_takes() -> None:
-    """The least of its kubeVersion."""
     wanted = yaml.safe_load((places.REPO / versions.CHART).read_text())["kubeVersion"]
     assert row("Kubernetes")[1].startswith(f"{NUMBER.search(wanted)[0].removesuffix('.0')} and later")  # type: ignore[index]
 
 
 def test_support_says_which_pythons_are_meant() -> None:
-    """Those of pyproject.toml, and the image's among them."""
     project = (places.REPO / "pyproject.toml").read_text()
     wanted = SpecifierSet(re.findall(r'^requires-python = "(.*)"$', project, re.MULTILINE)[0])
     assert [minor for minor in range(9, 14) if f"3.{minor}" in wanted] == [11, 12, 13]
@@ -64,18 +59,15 @@ def test_support_says_which_pythons_are_meant() -> None:
 
 
 def test_support_says_which_spark_the_image_has() -> None:
-    """The first that is named."""
     line = spark_lines.image_line()
     assert row("Spark")[0].startswith(f"{spark_lines.pins_of(spark_lines.FOLDER / f'spark-{line}.txt')['pyspark']} (the image")
 
 
 def test_support_says_what_the_images_are_made_of() -> None:
-    """Debian's image."""
     assert f"`{images.BASE}`" in row("container images")[0]
 
 
 def test_support_names_every_system_that_can_be_taken_over() -> None:
-    """With the versions of KCL that wrote tables."""
     systems = re.findall(r"^\| `([a-z-]+)` \|", SUPPORT, re.MULTILINE)
     assert set(systems) == {each.name for each in FORMATS}
     golden = (places.REPO / "tests" / "checkpoints" / "golden" / "README.md").read_text()
@@ -83,7 +75,6 @@ def test_support_names_every_system_that_can_be_taken_over() -> None:
 
 
 def test_readme_installs_from_where_releases_are_published() -> None:
-    """The chart of Helm's command and of the Application."""
     chart = f"oci://registry.example/{publishing.CHARTS}/sluice"
     assert f"helm install sluice {chart} --version {versions.declared(places.REPO)}" in README
     (application,) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) if "kind: Application" in text)
@@ -94,7 +85,6 @@ def test_readme_installs_from_where_releases_are_published() -> None:
 
 
 def test_the_page_of_releases_lists_every_file_of_one() -> None:
-    """As `make release` names them."""
     listed = re.findall(r"^\| `([^`]+)` \|", RELEASES.partition("## Publishing")[0], re.MULTILINE)
     version = "VERSION"
     packages = [
@@ -110,7 +100,6 @@ def test_the_page_of_releases_lists_every_file_of_one() -> None:
 
 @pytest.mark.parametrize("name", ["test.yaml", "release.yaml"])
 def test_workflows_call_targets_that_the_makefile_has(name: str) -> None:
-    """They hold no step of their own that builds or tests."""
     text = (places.REPO / ".github" / "workflows" / name).read_text()
     (job,) = yaml.safe_load(text)["jobs"].values()
     called = re.findall(r"\bmake ([a-z-]+)", text) + job.get("strategy", {}).get("matrix", {}).get("target", [])

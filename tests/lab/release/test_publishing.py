@@ -29,21 +29,18 @@ HASHED = "$2b$05$abcdefghijklmnopqrstuuIAEipimVgSTxGS2VyWH9AhzRz3iJI3."  # bcryp
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A registry that lets anybody in."""
     with registries.registry(places.work()) as found:
         yield found
 
 
 @pytest.fixture
 def registry(address: str, request: pytest.FixtureRequest) -> Registry:
-    """A part of it for one test alone."""
     return Registry(f"{address}/{request.node.name.replace('_', '-')}", plain_http=True)
 
 
 def test_images_and_chart_come_back_as_they_were_made(
     registry: Registry, released: Callable[..., Path], helm: str, skopeo: str, tmp_path: Path
 ) -> None:
-    """By those who install: Helm, and whatever pulls images."""
     folder = released(registry.name)
     publishing.publish(folder, registry, helm)
     run(helm, "pull", f"oci://{registry.name}/charts/sluice", f"--version={VERSION}", f"--destination={tmp_path}", "--plain-http")
@@ -54,7 +51,6 @@ def test_images_and_chart_come_back_as_they_were_made(
 
 
 def test_the_published_chart_names_the_published_images(registry: Registry, released: Callable[..., Path], helm: str) -> None:
-    """With no value set, every image that it names can be pulled."""
     publishing.publish(released(registry.name), registry, helm)
     where = (f"oci://{registry.name}/charts/sluice", f"--version={VERSION}", "--plain-http")
     text = run(helm, "template", "sluice", *where, f"--kube-version={node_image.KUBERNETES}")
@@ -64,7 +60,6 @@ def test_the_published_chart_names_the_published_images(registry: Registry, rele
 
 
 def test_an_image_of_two_processors_is_pushed_whole(registry: Registry, skopeo: str, tmp_path: Path) -> None:
-    """As buildx writes one: a list, and the image of each processor."""
     parts = [oci_archive(tmp_path / f"{each}.tar", "two:1", {"etc/processor": each.encode()}, processor=each) for each in ("amd64", "arm64")]
     both = of_several(tmp_path / "both.tar", parts, tmp_path / "layout")
     registry.push_image(both, "two:1")
@@ -97,7 +92,6 @@ def test_a_published_version_is_never_replaced(registry: Registry, released: Cal
 
 
 def test_a_published_chart_is_never_replaced(registry: Registry, released: Callable[..., Path], helm: str) -> None:
-    """By one whose archive differs in a byte, though the images are the same."""
     folder = released(registry.name)
     publishing.publish(folder, registry, helm)
     before, chart = registry.manifest(CHART), folder / f"sluice-{VERSION}.tgz"
@@ -109,7 +103,6 @@ def test_a_published_chart_is_never_replaced(registry: Registry, released: Calla
 
 
 def test_a_file_that_was_changed_is_not_published(registry: Registry, released: Callable[..., Path], helm: str) -> None:
-    """Its checksum is that of the release, or nothing is pushed."""
     folder = released(registry.name)
     with (folder / f"sluice-{VERSION}.tgz").open("ab") as chart:
         chart.write(b"\0")
@@ -126,7 +119,6 @@ def test_a_release_for_another_registry_is_refused(registry: Registry, released:
 
 
 def test_a_folder_without_a_release_is_refused(registry: Registry, helm: str, tmp_path: Path) -> None:
-    """And what to do is said."""
     with pytest.raises(LabError, match=r"is not a release. Next: make release"):
         publishing.publish(tmp_path, registry, helm)
 
@@ -141,7 +133,6 @@ def test_a_registry_without_tls_is_refused_unless_told(registry: Registry, relea
 
 
 def test_credentials_are_dockers(released: Callable[..., Path], helm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of `docker login`, for images and chart; without them nothing is pushed."""
     with registries.registry(places.work(), users={USER: HASHED}) as address:
         registry = Registry(f"{address}/closed", plain_http=True)
         folder = released(registry.name)

@@ -28,7 +28,6 @@ PARTS = [
 
 
 def written(path: Path, *, optional: bool = False) -> dict[str, object]:
-    """The document of these parts, which is valid."""
     sbom.write(sbom.Subject(WHOLE, optional=optional), PARTS, EPOCH, path)
     assert validate_full_spdx_document(parse_file(str(path))) == []
     found: dict[str, object] = json.loads(path.read_text())
@@ -36,7 +35,6 @@ def written(path: Path, *, optional: bool = False) -> dict[str, object]:
 
 
 def test_a_document_lists_every_component_with_what_is_known_of_it(tmp_path: Path) -> None:
-    """A licence that SPDX does not know is no assertion, and neither is one that nobody says."""
     document = parse_file(str(tmp_path / "one.spdx.json")) if written(tmp_path / "one.spdx.json") else None
     assert document is not None
     assert document.creation_info.spdx_version == "SPDX-2.3"
@@ -54,7 +52,6 @@ def test_a_document_lists_every_component_with_what_is_known_of_it(tmp_path: Pat
 
 
 def test_extras_of_the_wheel_are_optional(tmp_path: Path) -> None:
-    """It installs none of them by itself."""
     written(tmp_path / "wheel.spdx.json", optional=True)
     kinds = {each.relationship_type.name for each in parse_file(str(tmp_path / "wheel.spdx.json")).relationships}
     assert kinds == {"DESCRIBES", "OPTIONAL_DEPENDENCY_OF"}
@@ -69,14 +66,12 @@ def test_the_same_content_gives_the_same_document_and_another_one_another_name(t
 
 
 def test_a_document_that_is_not_valid_is_not_written(tmp_path: Path) -> None:
-    """A checksum of another length, say."""
     with pytest.raises(ValueError, match="64 lowercase hexadecimal digits"):
         sbom.write(sbom.Subject(Component("one", "1", sha256="ab")), [], EPOCH, tmp_path / "bad.spdx.json")
     assert not (tmp_path / "bad.spdx.json").exists()
 
 
 def test_an_images_document_is_read_out_of_its_archive(tmp_path: Path, source: SourceTree, skopeo: str) -> None:
-    """What is described is what is published: its digest, its processor, the packages in its layers."""
     assert skopeo
     status = b"Package: tini\nStatus: install ok installed\nArchitecture: arm64\nVersion: 0.19.0-1\n"
     archive = oci_archive(tmp_path / "sluice-operator-1.2.3.oci.tar", "sluice-operator:1.2.3", {"var/lib/dpkg/status": status}, processor="arm64")

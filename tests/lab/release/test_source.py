@@ -15,7 +15,6 @@ WHEN = "2026-01-02T03:04:05+00:00"
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """One with a commit of that time."""
     folder = tmp_path / "repository"
     folder.mkdir()
     (folder / "kept").write_text("kept")
@@ -27,20 +26,17 @@ def repository(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git there, at that time."""
     environment = {"GIT_COMMITTER_DATE": WHEN, "GIT_AUTHOR_DATE": WHEN, "PATH": "/usr/bin:/usr/local/bin:/bin", "HOME": str(folder)}
     return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def test_ignored_files_are_not_released(repository: Path, tmp_path: Path) -> None:
-    """They are of this machine."""
     (repository / "ignored").write_text("of this machine")
     found = of_last_commit(repository, tmp_path / "source")
     assert sorted(path.name for path in found.folder.iterdir()) == [".gitignore", "kept"]
 
 
 def test_an_earlier_export_leaves_nothing(repository: Path, tmp_path: Path) -> None:
-    """The folder is made anew."""
     stale = tmp_path / "source" / "stale"
     stale.parent.mkdir()
     stale.touch()

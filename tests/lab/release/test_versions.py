@@ -21,7 +21,6 @@ MENTIONS = [name for name in TRACKED if name.endswith((".md", "Dockerfile", ".ya
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """Copies of the files that have the version."""
     for name in (versions.PROJECT, versions.CHART, versions.CHANGES, "docs/images.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(places.REPO / name, tmp_path / name)
@@ -41,7 +40,6 @@ def test_documents_and_examples_name_the_images_of_this_version() -> None:
 
 
 def test_a_new_version_is_written_wherever_it_is_repeated(sources: Path) -> None:
-    """Then these sources are of that version, and can be released."""
     changed = versions.write(sources, "7.8.9-rc.1", TODAY, [sources / "docs/images.md"])
     assert changed == [versions.CHANGES, versions.CHART, "docs/images.md", versions.PROJECT]
     versions.check(sources, "7.8.9-rc.1")
@@ -57,7 +55,6 @@ def test_writing_a_version_twice_changes_nothing_more(sources: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "1.2", "v1.2.3", "1.2.3rc1", "1.2.3-beta", "1.2.3\n"])
 def test_what_is_no_version_is_refused(sources: Path, text: str) -> None:
-    """By field, before anything is written or made."""
     with pytest.raises(LabError, match=r"VERSION: .* is neither X.Y.Z nor X.Y.Z-rc.N"):
         versions.check(sources, text)
     with pytest.raises(LabError, match="VERSION"):
@@ -65,7 +62,6 @@ def test_what_is_no_version_is_refused(sources: Path, text: str) -> None:
 
 
 def test_a_version_that_the_sources_do_not_have_is_refused(sources: Path) -> None:
-    """The message says where another one stands, and what writes it."""
     with pytest.raises(LabError) as refused:
         versions.check(sources, "7.8.9")
     assert str(refused.value) == (
@@ -75,7 +71,6 @@ def test_a_version_that_the_sources_do_not_have_is_refused(sources: Path) -> Non
 
 
 def test_a_version_without_notes_is_refused(sources: Path) -> None:
-    """Though everything else says it."""
     versions.write(sources, "7.8.9", TODAY, [])
     (sources / versions.CHANGES).write_text("# Changes\n\n## Unreleased\n\n* One.\n")
     with pytest.raises(LabError, match=r"CHANGELOG.md has no section `## 7.8.9`.*Next: make version VERSION=7.8.9"):
@@ -84,5 +79,4 @@ def test_a_version_without_notes_is_refused(sources: Path) -> None:
 
 @pytest.mark.parametrize(("version", "expected"), [("0.2.0", "0.2.0"), ("0.2.0-rc.1", "0.2.0rc1")])
 def test_pythons_tools_write_a_candidate_their_own_way(version: str, expected: str) -> None:
-    """As the names of wheel and sdist have it."""
     assert versions.of_python(version) == expected

@@ -46,7 +46,6 @@ def test_a_ratio_is_of_neighbours_and_has_its_spread() -> None:
 
 
 def test_a_busy_machine_is_told() -> None:
-    """Its absolute figures are no quiet machine's."""
     run = FILES["lines"]["run"]
     assert "load average 7" in bench.under({"run": run | {"load": 7}, "settings": {}})
     assert "load average" not in bench.under({"run": run | {"load": 0.4}, "settings": {}})

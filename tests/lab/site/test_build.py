@@ -29,24 +29,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_first_page_is_the_readme(site: Path) -> None:
-    """One text says what Sluice is, here and there."""
     assert (ROOT / "README.md").read_text().splitlines()[0].removeprefix("# ") in (site / "index.html").read_text()
 
 
 def test_links_out_of_docs_lead_to_pages_of_the_site(site: Path) -> None:
-    """Of the folder examples, and of a manifest that is no page."""
     assert 'href="examples/index.html"' in (site / "sinks.html").read_text()
     assert (site / "lab/sluice_lab/demo/demo.yaml").read_text() == (ROOT / "lab/sluice_lab/demo/demo.yaml").read_text()
 
 
 def test_pages_ask_no_other_host_for_scripts_styles_or_images(site: Path) -> None:
-    """A reader behind a proxy, or in a train, sees the same page."""
     for page in site.rglob("*.html"):
         assert not OTHER_HOST.search(page.read_text().replace('rel="canonical"', "")), page
 
 
 def test_styles_ask_no_other_host(site: Path) -> None:
-    """For fonts, or for other styles."""
     for style in site.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text()), style
 
@@ -77,7 +73,6 @@ def test_without_the_scripts_there_is_no_site(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["[gone](gone.md)", "[gone](operations.md#gone)"])
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, fault: str) -> None:
-    """To a page, and to a heading."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text(f"# A\n\n{fault}\n")
     (tmp_path / "docs" / "operations.md").write_text("# B\n\n[back](index.md)\n")
@@ -90,7 +85,6 @@ def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, fault: str) -
 
 
 def test_links_are_led_from_the_repository_to_the_site() -> None:
-    """Code is left as it is."""
     page = type("Page", (), {"file": type("File", (), {"src_uri": "index.md"})})
     text = "[a](docs/operations.md#alerts) `[b](docs/operations.md)` [c](https://example.com)"
     assert outside.on_page_markdown(text, page) == "[a](operations.md#alerts) `[b](docs/operations.md)` [c](https://example.com)"

@@ -79,7 +79,6 @@ def test_the_figures_follow_from_the_parts() -> None:
 
 
 def test_the_examples_are_printed_in_money() -> None:
-    """Of the requests only, with the prices that are given."""
     run = CliRunner().invoke(cost.main, ["--prices", "0.625", "0.125"])
     assert run.exit_code == 0
     (line,) = [line for line in run.output.splitlines() if line.startswith("| 64 shards |")]
@@ -113,7 +112,6 @@ def test_a_row_of_kcl_follows_from_its_intervals() -> None:
 
 
 def test_a_price_has_its_source_and_date() -> None:
-    """Three regions; the source is AWS' list of that region."""
     found = cost_streams.price_list()
     assert [each["name"] for each in found] == ["us-east-1", "eu-central-1", "ap-northeast-1"]
     for each in found:
@@ -123,7 +121,6 @@ def test_a_price_has_its_source_and_date() -> None:
 
 
 def test_streams_are_printed_with_prices_of_your_own() -> None:
-    """A region's, and enhanced fan-out's: hours of four shards, for KCL alone."""
     run = CliRunner().invoke(cost.main, ["--region", "mine", "0", "0", "0.01", "0", "--fan-out", "0.015"])
     assert run.exit_code == 0, run.output
     ours, kcl = (next(line for line in run.output.splitlines() if line.startswith(f"| 12: {who}")) for who in ("Sluice", "KCL"))
@@ -141,7 +138,6 @@ def test_streams_are_printed_with_prices_of_your_own() -> None:
     ],
 )
 def test_a_wrong_price_is_refused(arguments: list[str], named: str) -> None:
-    """Naming the option."""
     run = CliRunner().invoke(cost.main, arguments)
     assert run.exit_code == 2
     assert named in run.output

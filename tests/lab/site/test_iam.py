@@ -39,12 +39,10 @@ READING = ("sluice_consumer/kinesis/http.py", "sluice_consumer/checks/stream.py"
 
 
 def tree(name: str) -> ast.Module:
-    """A module of the consumer."""
     return ast.parse((CONSUMER / name).read_text())
 
 
 def called(service: str, *nodes: ast.AST) -> set[str]:
-    """Operations that code names: as text, or as a method of boto3's client."""
     found = set()
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -56,23 +54,19 @@ def called(service: str, *nodes: ast.AST) -> set[str]:
 
 
 def of(service: str, *modules: str) -> set[str]:
-    """Operations of whole modules, as IAM names them."""
     return {f"{service}:{name}" for name in called(service, *map(tree, modules))}
 
 
 def methods(*modules: str) -> dict[str, ast.FunctionDef]:
-    """All methods by name."""
     return {node.name: node for module in modules for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef)}
 
 
 def asked(nodes: Iterable[ast.AST], of_what: str) -> set[str]:
-    """Names that code takes from `store`, `self.table` and the like: methods that it calls, or gives to others that call them."""
     taken = [node for outer in nodes for node in ast.walk(outer) if isinstance(node, ast.Attribute)]
     return {each.attr for each in taken if ast.unparse(each.value) == of_what}
 
 
 def closed(names: set[str], known: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
-    """Methods of these names, and those that they call on themselves."""
     while more := asked([known[name] for name in names if name in known], "self") - names:
         names |= more
     return [known[name] for name in names if name in known]
@@ -86,7 +80,6 @@ def of_tasks() -> set[str]:
 
 
 def of_export() -> set[str]:
-    """What an export asks of the checkpoint table: the lease, its rows, its end, and its key schema."""
     asking = {"sluice_checkpoints/export/exporter.py": "self._ports.store", "sluice_checkpoints/export/lease.py": "self._store"}
     names = asked([tree("sluice_checkpoints/export/lease.py")], "world.store") | asked([tree("sluice_checkpoints/protocol/lease.py")], "store")
     for name, store in asking.items():
@@ -95,7 +88,6 @@ def of_export() -> set[str]:
 
 
 def of_store(names: set[str]) -> set[str]:
-    """What these methods of the store ask of DynamoDB."""
     steps = closed(names, methods("sluice_checkpoints/protocol/store.py", "sluice_checkpoints/protocol/batch_writes.py"))
     table = closed(asked(steps, "self.table"), methods(TABLE[0]))
     found = {f"dynamodb:{name}" for name in called("dynamodb", *table)}
@@ -136,7 +128,6 @@ WANTED = {
 
 @pytest.mark.parametrize("role", WANTED)
 def test_a_policy_allows_the_calls_that_the_code_makes_and_no_others(role: str) -> None:
-    """Resource by resource."""
     document = json.loads((START / f"iam-{role}.json").read_text())
     assert {each["Sid"]: set(each["Action"]) for each in document["Statement"]} == WANTED[role]
     assert all(each["Effect"] == "Allow" and each["Resource"] != "*" for each in document["Statement"])
@@ -189,13 +180,11 @@ def test_nothing_else_of_the_consumer_names_a_call() -> None:
 
 
 def test_the_statements_of_refusals_are_those_of_the_policies() -> None:
-    """What is pasted from a message is what the page would have had."""
     assert set(denials.READING) == WANTED["stream"]["Stream"]
     assert set(denials.ASSUMING) == WANTED["assume"]["Role"] == {"sts:AssumeRole", "sts:TagSession"}
 
 
 def test_the_role_that_reads_the_stream_trusts_the_roles_of_the_pods_and_they_may_assume_it() -> None:
-    """Names of the page; the external id is the one of its manifest."""
     page = (START / "eks.md").read_text()
     trust, tags = json.loads((START / "iam-trust-stream.json").read_text())["Statement"]
     (own,) = json.loads((START / "iam-assume.json").read_text())["Statement"]
@@ -213,7 +202,6 @@ OF_TAGS = {"aws:PrincipalTag", "aws:RequestTag", "aws:ResourceTag", "aws:TagKeys
 
 
 def asked_of_tags(statements: Iterable[dict[str, Any]]) -> set[str]:
-    """The condition keys that statements with `sts:TagSession` ask for."""
     conditions = [statement.get("Condition", {}) for statement in statements if "sts:TagSession" in statement["Action"]]
     return {key.partition("/")[0] for condition in conditions for keys in condition.values() for key in keys}
 
@@ -230,7 +218,6 @@ def test_a_condition_is_asked_of_no_action_that_lacks_its_key() -> None:
 
 @pytest.mark.parametrize("name", ["iam-trust-irsa", "iam-trust-pod-identity", "iam-trust-stream"])
 def test_a_trust_policy_is_one(name: str) -> None:
-    """A principal, and a way of assuming the role."""
     statement, *_ = json.loads((START / f"{name}.json").read_text())["Statement"]
     assert statement["Principal"]
     assert "sts:AssumeRole" in str(statement["Action"])

@@ -35,17 +35,14 @@ REFUSED = [  # a sentence for each pattern of habits.toml, in its order
 
 @pytest.mark.parametrize("page", prose.pages())
 def test_a_page_keeps_the_habits(page: str) -> None:
-    """README, docs, and those of examples and charts; none is left out."""
     assert prose.findings((REPO / page).read_text()) == []
 
 
 def test_helps_fields_and_messages_keep_the_habits() -> None:
-    """A command begins with its verb, a field with what it is."""
     assert [*prose.helps(), *prose.fields(), *prose_of_code.messages()] == []
 
 
 def test_no_message_counts_one_thing_as_several() -> None:
-    """A module that puts a number before a plural is named; one that asks `counted` is not."""
     assert list(plurals.plurals()) == []
 
 
@@ -65,30 +62,25 @@ def test_no_message_counts_one_thing_as_several() -> None:
     ],
 )
 def test_a_plural_after_a_number_that_may_be_one_is_found(text: str, *, wrong: bool) -> None:
-    """Two of them in one message are two findings."""
     assert bool(list(plurals.findings(f'said = f"{text}"'))) is wrong
 
 
 def test_alerts_keep_the_habits() -> None:
-    """What Prometheus puts in is a word."""
     assert list(prose.alerts()) == []
     told = {"summary": "{{ $labels.name }} goes on.", "description": "Fine."}
     assert len(list(prose.alerts(json.dumps({"groups": [{"rules": [{"alert": "A", "annotations": told}]}]})))) == 1
 
 
 def test_docstrings_and_comments_keep_the_habits() -> None:
-    """Of all that is shipped, and of the lab."""
     assert list(prose_of_code.explanations()) == []
 
 
 def test_every_module_of_ours_is_read_for_its_docstrings() -> None:
-    """None is left out."""
     found = {str(path.relative_to(REPO)) for part in ("consumer", "operator", "lab") for path in (REPO / part).rglob("*.py")}
     assert set(prose_of_code.documented()) == found
 
 
 def test_the_commands_of_every_program_are_read() -> None:
-    """The supervisor's own help as well, and what a group of commands says of itself."""
     found = {name for name, _ in prose.commands()}
     assert {"sluice status", "sluice run", "python -m sluice_checkpoints migrate", "python -m sluice_checkpoints dead-letters show"} <= found
     assert {"sluice", "python -m sluice_checkpoints", "python -m sluice_checkpoints dead-letters"} <= found
@@ -96,7 +88,6 @@ def test_the_commands_of_every_program_are_read() -> None:
 
 
 def test_every_message_of_the_consumer_is_read() -> None:
-    """But for lists of names and patterns, each of which is there."""
     found = prose_of_code.modules()
     assert {"consumer/sluice_consumer/embedded.py", "consumer/sluice_checkpoints/diagnose/rules.py"} <= set(found)
     assert not set(found) & set(habits().lists)
@@ -117,7 +108,6 @@ def test_every_message_of_the_consumer_is_read() -> None:
     ],
 )
 def test_a_broken_habit_is_found(text: str) -> None:
-    """Once, in a paragraph, an item or a cell."""
     assert len(prose.findings(text)) == 1
 
 
@@ -135,12 +125,10 @@ def test_a_broken_habit_is_found(text: str) -> None:
     ],
 )
 def test_what_is_no_sentence_of_ours_is_left_alone(text: str) -> None:
-    """Code, headings, lists in cells, addresses of links."""
     assert prose.findings(text) == []
 
 
 def test_a_finding_names_the_line_and_what_to_write() -> None:
-    """The first line of its paragraph."""
     assert prose.findings("Fine.\n\nIt works\nanew.") == ["3: 'anew', write 'again': It works anew."]
 
 
@@ -172,7 +160,6 @@ y = f()  # type: ignore[arg-type]  # it goes on
 
 
 def test_a_broken_habit_in_a_docstring_or_a_comment_is_found_at_its_line() -> None:
-    """In a paragraph, an entry, an item, a comment of several lines, and the reason of a directive."""
     assert [each.partition(", write")[0] for each in prose_of_code.findings(MODULE)] == [
         "4: 'meanwhile'",
         "8: 'goes on'",
@@ -195,5 +182,4 @@ def test_a_broken_habit_in_a_docstring_or_a_comment_is_found_at_its_line() -> No
     ],
 )
 def test_a_sentence_of_a_docstring_or_a_comment_can_be_read_in_one_breath(code: str) -> None:
-    """Of at most 30 words and two colons or semicolons."""
     assert len(prose_of_code.findings(code)) == 1

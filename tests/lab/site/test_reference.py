@@ -31,18 +31,15 @@ def test_each_row_has_the_cells_of_its_table(name: str) -> None:
 
 
 def test_every_column_of_a_batch_has_its_line() -> None:
-    """In the order that Spark gets them in, but for those that are told together."""
     assert all(f"| `{column.split()[0]}` | {column.split()[1]} |" in PAGES["pipeline.md"] for column in DDL.split(", "))
 
 
 def test_every_command_has_its_section() -> None:
-    """Those of a group, too."""
     found = [name for name, _ in reference.leaves(program, "sluice")]
     assert {"sluice migrate", "sluice run", "sluice dead-letters list", "sluice status"} <= set(found)
     assert all(f"\n## {name}\n" in PAGES["commands.md"] for name in found)
 
 
 def test_an_attribute_is_read_with_all_its_lines() -> None:
-    """Two of a line are two; a sentence with a colon is no attribute."""
     text = "About.\n\nAttributes:\n    name: the name; region: the region.\n    limit: None: no end,\n        of two lines.\n\nMore: no."
     assert reference.attributes(text) == {"name": "the name", "region": "the region.", "limit": "None: no end,\n    of two lines."}

@@ -39,7 +39,6 @@ class Call:
 
 
 def calls(first: str = "cd docs/start\n") -> list[Call]:
-    """All that a block of the page makes."""
     script = RECORDED + page_blocks.beginning(PAGE, first)
     said = subprocess.run(["bash", "-euc", script], cwd=page_blocks.ROOT, check=True, capture_output=True, text=True).stdout
     return [call(Path(folder), *words) for folder, *words in (each.split("\n") for each in said.strip("\n").split("\n\n"))]
@@ -59,7 +58,6 @@ def call(folder: Path, service: str, command: str, *options: str) -> Call:
 
 
 def content(folder: Path, value: str) -> str:
-    """What `file://` stands for."""
     return (folder / value.removeprefix("file://")).read_text() if value.startswith("file://") else value
 
 
@@ -68,7 +66,6 @@ CALLS = [*calls(), *calls("aws iam create-role --role-name orders-reader"), *cal
 
 @pytest.mark.parametrize("made", CALLS, ids=lambda made: f"{made.operation} {made.parameters.get('roleArn') or made.parameters['RoleName']}")
 def test_a_call_has_the_parameters_that_the_service_wants(made: Call) -> None:
-    """None is missing, none is too short, and none has another name."""
     shape = botocore.session.get_session().get_service_model(made.service).operation_model(made.operation).input_shape
     found = ParamValidator().validate(made.parameters, shape)
     assert not found.has_errors(), found.generate_report()
@@ -82,7 +79,6 @@ def test_ecr_gets_the_repositories_that_a_release_pushes() -> None:
 
 @pytest.fixture
 def iam(credentials: None, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ARG001 - set for all
-    """An emulated IAM that reads policies, in the page's account, after the page's calls."""
     monkeypatch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
     with mock_aws():
         client = boto3.client("iam", region_name="eu-west-1")
@@ -93,7 +89,6 @@ def iam(credentials: None, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ARG
 
 
 def test_each_role_has_the_policies_of_the_pages_table(iam: Any) -> None:
-    """Also the one of a migration."""
     policies = {role["RoleName"]: set(iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]) for role in iam.list_roles()["Roles"]}
     assert policies == {
         "sluice-driver": {"sluice-driver", "sluice-assume"},

@@ -24,8 +24,6 @@ OURS = ("PYTHONPATH", "VIRTUAL_ENV", "SLUICE_LOG", "SLUICE_LOG_LEVEL")  # a newc
 
 @dataclass(frozen=True)
 class Page:
-    """The blocks of the page, in the order in which a reader comes to them."""
-
     install: str
     function: str
     run: str
@@ -46,7 +44,6 @@ class Shell:
     said: Path
 
     def until(self, *shapes: str) -> None:
-        """Wait until its output has a line of each shape, one after the other."""
         lines = re.compile(".*".join(map(re.escape, shapes)), re.DOTALL)
 
         def seen() -> bool:
@@ -57,14 +54,12 @@ class Shell:
 
 
 def page() -> Page:
-    """What the page has."""
     found = page_blocks.of("docs/start/local.md")
     assert [each.language for each in found] == ["sh", "python", "sh", "", "sh", ""]
     return Page(*(each.text for each in found))
 
 
 def shape_of(text: str) -> str:
-    """A text in which every number is 0."""
     return re.sub(r"\d+", "0", text)
 
 
@@ -82,13 +77,11 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def environment() -> dict[str, str]:
-    """That of a newcomer."""
     return {name: value for name, value in os.environ.items() if name not in OURS}
 
 
 @contextmanager
 def running(command: str, folder: Path) -> Iterator[Shell]:
-    """A program in the foreground of a terminal; it is interrupted as Ctrl-C does, and has to end by that."""
     said = folder / "said"
     with said.open("wb") as file:
         process = subprocess.Popen(["bash", "-ec", command], cwd=folder, env=environment(), stdout=file, stderr=file, start_new_session=True)
@@ -103,7 +96,6 @@ def running(command: str, folder: Path) -> Iterator[Shell]:
 
 
 def bash(commands: str, folder: Path) -> None:
-    """Commands that a reader types."""
     done = subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -111,7 +103,6 @@ def bash(commands: str, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_page_leads_from_a_clone_to_a_batch_of_ones_own_and_new_code_runs_when_it_is_saved(checkout: Path) -> None:
-    """Command by command. Every line that the page shows comes, but for its numbers; Ctrl-C ends all that ran."""
     said = page()
     bash(said.install, checkout)
     name = re.findall(r"^# (\w+\.py)\n", said.function)[0]
@@ -128,7 +119,6 @@ def test_the_page_leads_from_a_clone_to_a_batch_of_ones_own_and_new_code_runs_wh
 
 
 def commands(page: str, head: str) -> list[str]:
-    """Lines of a block without what they say beside the command."""
     return [line.partition("#")[0].strip() for line in page_blocks.beginning(page, head).splitlines()]
 
 
@@ -148,7 +138,6 @@ def test_the_program_of_a_person_is_installed_as_its_page_says(checkout: Path) -
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Command lines that name a folder, or run in it."""
     found = []
     for home in Path("/proc").glob("[0-9]*"):
         try:

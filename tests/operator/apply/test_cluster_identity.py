@@ -15,12 +15,9 @@ Json = dict[str, Any]
 
 
 class Answering(MemoryCluster):
-    """A server that answers a read of `kube-system` by an error."""
-
     error: ApiError | None = None
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """See `Cluster`."""
         if self.error is not None and (kind, namespace) == ("Namespace", SYSTEM):
             raise self.error
         return super().get(kind, namespace, name)
@@ -28,14 +25,12 @@ class Answering(MemoryCluster):
 
 @pytest.fixture
 def cluster() -> Answering:
-    """With its namespaces."""
     found = Answering(lambda: BEGIN)
     found.create({"kind": "Namespace", "metadata": {"namespace": SYSTEM, "name": ""}})
     return found
 
 
 def uid(cluster: MemoryCluster) -> str:
-    """Of `kube-system`."""
     found = cluster.get("Namespace", SYSTEM, "")
     assert found is not None
     return str(found["metadata"]["uid"])
@@ -62,7 +57,6 @@ def test_no_answer_makes_no_driver_without_its_cluster(cluster: Answering) -> No
 
 
 def test_a_driver_gets_owner_and_cluster_from_the_cluster_that_it_is_made_in() -> None:
-    """As the operator's own pass makes it."""
     world = SimulatedCluster()
     made = world.memory.create({"kind": "Namespace", "metadata": {"namespace": SYSTEM, "name": ""}})
     world.apply(SPEC)

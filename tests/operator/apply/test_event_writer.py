@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def event(number: int) -> Json:
-    """What an event is here."""
     return {"kind": "Event", "reason": f"Reason{number}", "metadata": {"namespace": "shop", "name": f"orders.{number}"}}
 
 
@@ -29,8 +28,6 @@ POD: Json = {"kind": "Pod", "metadata": {"namespace": "shop", "name": "orders-dr
 
 
 class Server(MemoryCluster):
-    """One whose events wait for the test."""
-
     def __init__(self) -> None:
         super().__init__(lambda: BEGIN)
         self.gates = [Event() for _ in range(4)]
@@ -39,12 +36,10 @@ class Server(MemoryCluster):
         self.written = list[str]()
 
     def let(self, *numbers: int) -> None:
-        """Events of these numbers go through."""
         for number in numbers:
             self.gates[number].set()
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         name = body["metadata"]["name"]
         if body["kind"] == "Event":
             number = int(name.rpartition(".")[2])
@@ -58,14 +53,12 @@ class Server(MemoryCluster):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """It lets go at the end, whatever the test did."""
     made = Server()
     yield made
     made.let(0, 1, 2, 3)
 
 
 def test_a_pod_does_not_wait_for_events(server: Server) -> None:
-    """And they are written in their order, all of them, before the process ends."""
     recorder = EventWriter(server)
     for number in range(3):
         recorder.create(event(number))
@@ -78,7 +71,6 @@ def test_a_pod_does_not_wait_for_events(server: Server) -> None:
 
 
 def test_an_event_that_is_not_written_keeps_none_back(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told in the log."""
     server.let(0, 1, 2, 3)
     server.fails = {"orders.0": Unavailable("not now"), "orders.1": RuntimeError("a fault of ours")}
     recorder = EventWriter(server)
@@ -121,7 +113,6 @@ def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.Monk
 
 
 def test_whoever_comes_after_the_end_writes_in_the_call(server: Server) -> None:
-    """As does the last pass, while its operator still leads."""
     server.let(0, 1, 2, 3)
     recorder = EventWriter(server)
     asyncio.run(recorder.stop())

@@ -29,7 +29,6 @@ BESIDE: Json = {"requests": {"ephemeral-storage": "5Gi", "nvidia.com/gpu": 1}, "
 
 
 def container(make: Any, **executor: Any) -> Json:
-    """The executor's container in what is made of such a spec."""
     (found,) = make(RESOURCE, wanted(executor=executor), SETTINGS)["spec"]["containers"]
     assert isinstance(found, dict)
     return found
@@ -50,7 +49,6 @@ def test_the_pod_that_is_tried_beforehand_has_all_of_them() -> None:
 
 
 def test_the_templates_own_resources_win_by_name() -> None:
-    """What it does not name comes from the spec."""
     template = {"spec": {"containers": [{"name": "executor", "resources": {"limits": {"ephemeral-storage": "9Gi", "example.com/nic": 1}}}]}}
     made = container(manifests.executor_template, resources=ASKED, podTemplate=template)["resources"]
     assert made["limits"] == {"ephemeral-storage": "9Gi", "nvidia.com/gpu": 1, "example.com/nic": 1}
@@ -58,16 +56,12 @@ def test_the_templates_own_resources_win_by_name() -> None:
 
 
 def test_a_driver_has_all_of_its_resources() -> None:
-    """Its pod is the operator's own."""
     (made,) = driver_pod(driver={"resources": ASKED})["spec"]["containers"]
     assert made["resources"] == ASKED
 
 
 class Strict(MemoryCluster):
-    """Knows no GPU."""
-
     def check(self, body: Json) -> None:
-        """As an admission plugin."""
         if "nvidia.com/gpu" in str(body):
             raise Rejected("Invalid", "nvidia.com/gpu: unknown")
 

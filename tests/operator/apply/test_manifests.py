@@ -23,7 +23,6 @@ from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 
 def test_the_configuration_has_every_key_of_the_contract() -> None:
-    """Format 1."""
     found = config(driver_pod())
     assert set(found) == {
         "format", "name", "stream", "start", "checkpoints", "migrateFrom", "pipeline", "batch", "leaseDurationSeconds",
@@ -65,7 +64,6 @@ def test_the_migration_of_a_stream_of_another_account_reads_it_as_the_same_role(
 
 
 def test_spark_learns_where_and_as_whom_it_runs() -> None:
-    """And users' settings cannot replace that; they may replace sizes."""
     conf = config(driver_pod(sparkConf={"spark.executor.memory": "3g"}))["sparkConf"]
     assert conf["spark.app.id"] == conf["spark.kubernetes.executor.podNamePrefix"] == "orders-3"
     assert conf["spark.kubernetes.namespace"] == "default"
@@ -77,7 +75,6 @@ def test_spark_learns_where_and_as_whom_it_runs() -> None:
 
 
 def test_the_driver_pod_is_ours_and_restricted() -> None:
-    """Labels, owner, grace period, security."""
     pod = driver_pod(drainTimeoutSeconds=60)
     meta, spec = pod["metadata"], pod["spec"]
     assert meta["labels"] == {
@@ -97,7 +94,6 @@ def test_the_driver_pod_is_ours_and_restricted() -> None:
 
 
 def test_a_pod_template_is_laid_under_and_joined() -> None:
-    """Lists are joined, the user's resources and security context count, our labels stay."""
     pod = driver_pod(driver={"podTemplate": TEMPLATE, "resources": {"limits": {"memory": "1Gi"}}})
     container = pod["spec"]["containers"][0]
     assert pod["metadata"]["labels"]["team"] == "x"
@@ -120,7 +116,6 @@ SHARED: dict[str, Any] = {
 
 
 def test_driver_executors_and_migration_share_what_the_pipeline_names() -> None:
-    """Variables and volumes, beside ours."""
     spec = wanted(pipeline={**SPEC["pipeline"], **SHARED}, migrateFrom={"table": "orders-kcl"})
     migration = MigrationStatus(job="orders-migrate-1", hash="h", spec_hash="s", tries=1)
     pods = (
@@ -156,7 +151,6 @@ def test_a_driver_pod_says_what_decides_which_table_it_finds(edit: dict[str, Any
 
 
 def test_a_standby_prefers_another_node_than_the_drivers() -> None:
-    """Only a standby, and only as a wish. An affinity of the user's takes its place."""
     alone, standby = (
         manifests.driver_pod(RESOURCE, DesiredSpec(parse(SPEC), SPEC), DRIVER, SETTINGS, standby=each)["spec"] for each in (False, True)
     )
@@ -176,7 +170,6 @@ def test_a_pod_template_wins_over_what_is_shared() -> None:
 
 
 def test_the_executor_template_is_restricted_and_labelled() -> None:
-    """Spark fills in the rest."""
     template = json.loads(driver_pod()["metadata"]["annotations"]["sluice.dev/executor-template"])
     assert template["metadata"]["labels"]["sluice.dev/role"] == "executor"
     assert template["spec"]["containers"][0]["name"] == "executor"
@@ -184,7 +177,6 @@ def test_the_executor_template_is_restricted_and_labelled() -> None:
 
 
 def test_a_driver_that_runs_the_tasks_has_no_executors_and_asks_kubernetes_for_none() -> None:
-    """Nor for a right, nor for a file."""
     spec = wanted(executor={"inDriver": True, "cores": 2}, driver={"resources": {"limits": {"memory": "2Gi"}}}, replicas=1)
     pod = manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS)
     conf = manifests.driver_config(RESOURCE, spec, DRIVER, SETTINGS)["sparkConf"]
@@ -223,7 +215,6 @@ def test_a_driver_is_told_that_there_was_a_table(generation: int | None, told: l
 
 
 def test_tags_and_key_of_the_table_reach_whoever_creates_it() -> None:
-    """The driver or the migration Job. Unless they are set nobody hears of them, for older drivers refuse an unknown setting."""
     key = "arn:aws:kms:eu-west-1:111122223333:key/0a1b"
     raw = {**MIGRATING, "checkpoints": {"tags": {"team": "orders", "cost": "a=b"}, "kmsKeyArn": key}}
     spec = DesiredSpec(parse(raw), raw)
@@ -253,7 +244,6 @@ def test_tags_and_keys_that_dynamodb_would_refuse_are_refused_in_the_spec(checkp
 
 
 def test_a_driver_knows_its_version() -> None:
-    """By the hash of its spec and its image, which the checkpoint table keeps. Not in the configuration, which an older driver would refuse."""
     pod = manifests.driver_pod(RESOURCE, wanted(), DriverStatus(attempt=4, pod="orders-driver-4", spec_hash="0a1b"), SETTINGS)
     container = pod["spec"]["containers"][0]
     given = {item["name"]: item.get("value") for item in container["env"]}
@@ -273,7 +263,6 @@ def test_drivers_serve_metrics_where_the_operator_was_told_to_have_them() -> Non
 
 @pytest.mark.parametrize(("said", "told"), [("41", 41), ("all", "all"), ("²", "²")], ids=["a number", "a word", "a digit that is no number"])
 def test_an_accepted_loss_is_told_to_the_next_driver(said: str, told: object) -> None:
-    """Only the number of a batch means anything; the driver refuses anything else, and nothing restarts for it."""
     meta = {"namespace": "default", "name": "orders", "uid": "u-1", "resourceVersion": "7", "annotations": {"sluice.dev/accept-loss": said}}
     resource = observe.resource({"metadata": meta})
     assert manifests.driver_config(resource, wanted(), DriverStatus(attempt=4), SETTINGS)["acceptLossOfBatch"] == told
@@ -281,14 +270,12 @@ def test_an_accepted_loss_is_told_to_the_next_driver(said: str, told: object) ->
 
 @pytest.mark.parametrize("place", [{"path": "s3a://lake/letters"}, {"sqs": "https://sqs.eu-west-1.amazonaws.com/1/q"}, {"kinesis": "letters"}])
 def test_a_driver_hears_of_on_error_only_if_it_is_given(place: dict[str, str]) -> None:
-    """Older drivers refuse a setting that they do not know, also one of the other places."""
     told = config(driver_pod(onError={"deadLetter": place}))
     assert told["onError"] == {"attempts": 3, "isolate": True, "deadLetter": place, "maxExcludedPerHour": 100}
     assert "onError" not in config(driver_pod())
 
 
 def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
-    """Disruptions are not its failure; credentials come from the driver's template."""
     raw = {
         **MIGRATING,
         "stream": {**SPEC["stream"], "kinesisEndpoint": "http://k:1"},
@@ -311,7 +298,6 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
 
 
 def test_a_migration_that_was_refused_goes_on_by_the_fields_that_its_message_names() -> None:
-    """One option for each entry, a name with a blank in it too."""
     source = {
         "table": "old",
         "ignoreAttributes": ["ttl", "a b"],
@@ -347,7 +333,6 @@ def expanded(argument: str) -> str:
 
 @pytest.mark.parametrize("place", ["shardId-3=END", "shardId-000000000003=LATEST", "shardId-000000000003=01", "END"])
 def test_a_place_that_the_migrator_would_not_take_is_refused_in_the_spec(place: str) -> None:
-    """The API server refuses it, too."""
     with pytest.raises(InvalidSpec, match=r"migrateFrom\.places"):
         parse({**MIGRATING, "migrateFrom": {"table": "old", "places": [place]}})
 
@@ -358,6 +343,5 @@ def test_the_longest_name_still_fits() -> None:
 
 
 def test_settings_come_from_the_environment() -> None:
-    """Blank is absent."""
     found = read({"WATCH_NAMESPACES": "a, b,", "SLUICE_CONSUMER_IMAGE": ""})
     assert found == Settings(namespaces=("a", "b"))

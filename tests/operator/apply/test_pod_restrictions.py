@@ -33,7 +33,6 @@ def pods(settings: Settings = SETTINGS, **change: Any) -> dict[str, Json]:
 
 
 def in_container(role: str, **said: Any) -> Json:
-    """The change of a spec by which the template of that container says something."""
     whose = CONTAINERS[role]
     return {whose: {"podTemplate": {"spec": {"containers": [{"name": whose, **said}]}}}}
 
@@ -56,7 +55,6 @@ def test_only_the_driver_has_a_token_and_who_runs_as_whom_is_said_once(default: 
 
 
 def test_every_container_is_restricted_and_writes_only_to_scratch_space() -> None:
-    """Of which each pod has its own, gone with it."""
     for pod in pods().values():
         (container,) = pod["containers"]
         assert container["securityContext"] == {
@@ -71,7 +69,6 @@ def test_every_container_is_restricted_and_writes_only_to_scratch_space() -> Non
 
 @pytest.mark.parametrize("role", CONTAINERS)
 def test_a_template_may_say_that_its_image_writes_to_its_root(role: str) -> None:
-    """And no more than that."""
     said = {"securityContext": {"readOnlyRootFilesystem": False, "allowPrivilegeEscalation": True, "runAsUser": 1000}}
     (container,) = pods(**in_container(role, **said))[role]["containers"]
     expected = {"readOnlyRootFilesystem": False, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsUser": 1000}
@@ -81,7 +78,6 @@ def test_a_template_may_say_that_its_image_writes_to_its_root(role: str) -> None
 @pytest.mark.parametrize("role", CONTAINERS)
 @pytest.mark.parametrize("said", [True, None, "false", 0])
 def test_nothing_but_a_plain_no_lets_an_image_write_to_its_root(role: str, said: object) -> None:
-    """As for every other field of ours."""
     (container,) = pods(**in_container(role, securityContext={"readOnlyRootFilesystem": said}))[role]["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
@@ -105,7 +101,6 @@ def test_what_a_template_mounts_over_scratch_space_takes_its_place(role: str) ->
 @pytest.mark.parametrize("nonsense", [5, "x", [7], {"a": 1}])
 @pytest.mark.parametrize("place", ["volumes", "volumeMounts"])
 def test_mounts_that_are_none_are_refused_by_their_field(nonsense: object, place: str) -> None:
-    """Before a driver that runs is ended for them."""
     container = {"name": "driver"} | ({place: nonsense} if place == "volumeMounts" else {})
     with pytest.raises(InvalidSpec, match=rf"spec\.driver\.podTemplate: spec\.(containers\.driver\.)?{place}: must be a list"):
         pods(driver={"podTemplate": {"spec": {"containers": [container]} | ({place: nonsense} if place == "volumes" else {})}})
@@ -166,7 +161,6 @@ def test_the_drivers_heap_follows_its_memory(driver: Json, heap: str | None) -> 
 
 
 def test_spark_authenticates_unless_the_user_says_otherwise() -> None:
-    """And asks for nothing that the driver's account has no right to."""
     conf = config(driver_pod())["sparkConf"]
     assert conf["spark.authenticate"] == "true"
     assert spark_settings.UNNEEDED.items() <= conf.items()

@@ -74,7 +74,6 @@ def made(settings: Settings, **change: Any) -> dict[str, Json]:
 @pytest.mark.parametrize("level", TABLES)
 @pytest.mark.parametrize(("settings", "change"), VARIANTS.values(), ids=VARIANTS)
 def test_every_pod_that_the_operator_makes_holds_the_level(settings: Settings, change: Json, level: str) -> None:
-    """Of whichever of its own variants."""
     found = made(settings, **change)
     assert {role: violations(pod, level) for role, pod in found.items()} == {name: [] for name in found}
 
@@ -82,7 +81,6 @@ def test_every_pod_that_the_operator_makes_holds_the_level(settings: Settings, c
 @pytest.mark.built
 @pytest.mark.parametrize("name", SWITCHES)
 def test_every_pod_of_the_chart_holds_the_level(name: str) -> None:
-    """Replicas, and the pod of `helm test`; containers that a value adds are whose value it is."""
     objects = rendered(**{key: value for key, value in SWITCHES[name].items() if key not in {"extraContainers", "extraInitContainers"}})
     pods = [*of("Pod", objects), *(body["spec"]["template"] for kind in ("Deployment", "Job") for body in of(kind, objects))]
     assert len(pods) == 2
@@ -99,7 +97,6 @@ def test_a_pod_that_breaks_one_row_is_caught_by_that_row(breach: Breach) -> None
 
 @pytest.mark.parametrize("breach", breaches(BASELINE), ids=str)
 def test_a_template_that_breaks_the_level_baseline_is_refused(breach: Breach) -> None:
-    """Whatever row, field and kind of container: the list of the operator is the published table."""
     assert privilege_problem(COMPLIANT) is None
     assert privilege_problem(breach.into(COMPLIANT)) is not None
 
@@ -110,7 +107,6 @@ OURS = [breach for breach in breaches(RESTRICTED) if breach.path[1] in {"securit
 @pytest.mark.parametrize("role", ["driver", "executor"])
 @pytest.mark.parametrize("breach", OURS, ids=str)
 def test_no_template_takes_a_restriction_off_our_own_container(breach: Breach, role: str) -> None:
-    """It is refused, or what it says is not what the pod has. A container that the template adds is whose template it is."""
     template = breach.into({"spec": {"securityContext": {}, "containers": [{"name": role, "securityContext": {}}]}})
     if privilege_problem(template) is not None:
         return

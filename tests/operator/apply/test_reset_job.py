@@ -20,13 +20,11 @@ TRIED = PositionStatus(id=MOVE["id"], hash="a1b2c3", spec_hash="s", job="orders-
 
 
 def job(position: Json = MOVE, **spec: Any) -> Json:
-    """The Job for this move."""
     raw = {**SPEC, "position": position, **spec}
     return reset_job(RESOURCE, DesiredSpec(parse(raw), raw), TRIED, SETTINGS, ("prod", "uid"))
 
 
 def words(made: Json) -> str:
-    """Its command line."""
     return " ".join(made["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
@@ -50,7 +48,6 @@ def test_it_runs_the_command_with_the_arguments_of_the_page() -> None:
     ],
 )
 def test_each_field_of_the_spec_is_an_option(given: Json, said: str) -> None:
-    """And is left out with its field."""
     assert said in words(job({**MOVE, **given}))
     assert said not in words(job())
 
@@ -101,7 +98,6 @@ def test_it_has_the_drivers_account_without_its_api_token(spec: Json) -> None:
 
 
 def test_it_is_told_whose_table_it_has_to_be() -> None:
-    """As a driver: a table of another owner is refused."""
     (container,) = job()["spec"]["template"]["spec"]["containers"]
     named = {each["name"]: each.get("value") for each in container["env"]}
     assert (named["SLUICE_OWNER"], named["SLUICE_CLUSTER"]) == ("default/orders", "prod uid")
@@ -120,13 +116,11 @@ def test_it_is_told_whose_table_it_has_to_be() -> None:
     ],
 )
 def test_a_move_that_makes_no_sense_is_refused_by_its_field(change: Json, problem: str) -> None:
-    """Before anything is drained."""
     with pytest.raises(InvalidSpec) as refused:
         parse({**SPEC, **change})
     assert problem in str(refused.value)
 
 
 def test_a_move_restarts_no_driver() -> None:
-    """It is no part of what a driver runs."""
     raw = {**SPEC, "position": MOVE}
     assert DesiredSpec(parse(raw), raw).driver_hash == DesiredSpec(parse(SPEC), SPEC).driver_hash

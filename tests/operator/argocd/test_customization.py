@@ -28,13 +28,11 @@ ACTION_TESTS = _read(ACTIONS / "action_test.yaml")
 
 @pytest.mark.parametrize("case", HEALTH, ids=lambda case: case["inputPath"])
 def test_a_resource_is_as_healthy_as_the_file_says(case: Json) -> None:
-    """Status and message."""
     assert health(_read(CUSTOMIZATION / case["inputPath"])) == case["healthStatus"]
 
 
 @pytest.mark.parametrize("case", ACTION_TESTS["discoveryTests"], ids=lambda case: case["inputPath"])
 def test_the_actions_that_would_change_nothing_are_disabled(case: Json) -> None:
-    """All five are listed, in whatever order."""
     found = [{"name": name, **about} for name, about in actions(_read(ACTIONS / case["inputPath"])).items()]
     assert sorted(found, key=_name) == sorted(case["result"], key=_name)
 
@@ -45,23 +43,19 @@ def _name(action: Json) -> str:
 
 @pytest.mark.parametrize("case", ACTION_TESTS["actionTests"], ids=lambda case: f"{case['action']} {case['inputPath']}")
 def test_an_action_changes_what_it_names_and_nothing_else(case: Json) -> None:
-    """One annotation, or spec.suspend."""
     assert same(act(case["action"], _read(ACTIONS / case["inputPath"])), _read(ACTIONS / case["expectedOutputPath"]))
 
 
 def test_every_action_has_a_script_and_a_test() -> None:
-    """In Argo CD's layout: a folder for each."""
     scripts = {path.parent.name for path in ACTIONS.glob("*/action.lua")}
     assert scripts == {case["action"] for case in ACTION_TESTS["actionTests"]} == set(actions(_read(ACTIONS / "testdata" / "running.yaml")))
 
 
 def test_every_health_has_a_test() -> None:
-    """The four that Argo CD may show of a resource that it can read."""
     assert {case["healthStatus"]["status"] for case in HEALTH} == {"Healthy", "Progressing", "Degraded", "Suspended"}
 
 
 def test_the_chart_renders_what_the_files_say_under_argo_cds_keys() -> None:
-    """As `argocd-cm` wants it, and only where it is asked for."""
     assert of("ConfigMap", rendered()) == []
     (found,) = of("ConfigMap", rendered(argocd={"customizations": True}))
     assert found["data"][KEY.format("health")] == (CUSTOMIZATION / "health.lua").read_text()

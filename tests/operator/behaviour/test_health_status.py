@@ -17,7 +17,6 @@ SHORT = {"progressDeadlineSeconds": 60}
 
 
 def running(spec: Json = SPEC) -> SimulatedCluster:
-    """A consumer that works."""
     world = SimulatedCluster()
     world.apply({**spec, **SHORT})
     assert world.run(60, until=lambda: world.condition("Ready").get("status") == "True")
@@ -26,28 +25,24 @@ def running(spec: Json = SPEC) -> SimulatedCluster:
 
 
 def suspended() -> SimulatedCluster:
-    """On purpose, and nothing runs."""
     world = running()
     world.apply({**SPEC, **SHORT, "suspend": True})
     return world
 
 
 def scaled_to_zero() -> SimulatedCluster:
-    """As an autoscaler does it."""
     world = running()
     world.apply({**SPEC, **SHORT, "replicas": 0})
     return world
 
 
 def paused() -> SimulatedCluster:
-    """Hands off, and nothing is to be done."""
     world = running()
     world.annotate(paused="true")
     return world
 
 
 def paused_and_suspended() -> SimulatedCluster:
-    """Hands off, at rest."""
     world = suspended()
     world.run(60)
     world.annotate(paused="true")
@@ -55,7 +50,6 @@ def paused_and_suspended() -> SimulatedCluster:
 
 
 def paused_with_a_new_spec() -> SimulatedCluster:
-    """Hands off, while git says something else."""
     world = paused()
     world.run(5)
     world.apply({**SPEC, **SHORT, "batch": {"intervalSeconds": 9}})
@@ -63,21 +57,18 @@ def paused_with_a_new_spec() -> SimulatedCluster:
 
 
 def never_valid() -> SimulatedCluster:
-    """Nothing was ever started."""
     world = SimulatedCluster()
     world.apply({**SPEC, "replicas": -1})
     return world
 
 
 def no_more_valid() -> SimulatedCluster:
-    """The last good spec goes on, and scales."""
     world = running()
     world.apply({**SPEC, **SHORT, "pipelin": {}, "replicas": 3})
     return world
 
 
 def source_active() -> SimulatedCluster:
-    """Somebody has to stop the consumer that is replaced."""
     world = SimulatedCluster()
     world.habits.job_exits = [75] * 99
     world.apply({**MIGRATING, **SHORT})
@@ -85,7 +76,6 @@ def source_active() -> SimulatedCluster:
 
 
 def migration_failed() -> SimulatedCluster:
-    """A row cannot be read."""
     world = SimulatedCluster()
     world.habits.job_exits = [65]
     world.apply({**MIGRATING, **SHORT})
@@ -106,7 +96,6 @@ def pod_refused() -> SimulatedCluster:
 
 
 def crash_loop() -> SimulatedCluster:
-    """Each driver ends at once."""
     world = SimulatedCluster()
     world.habits.exits = [1] * 99
     world.apply({**SPEC, **SHORT})
@@ -114,14 +103,12 @@ def crash_loop() -> SimulatedCluster:
 
 
 def node_lost() -> SimulatedCluster:
-    """The driver is silent."""
     world = running()
     world.lose_nodes()
     return world
 
 
 def overdue() -> SimulatedCluster:
-    """A driver that was asked to end, on a node that is lost."""
     world = running()
     world.lose_nodes()
     world.delete_pod("orders-driver-1")
@@ -129,7 +116,6 @@ def overdue() -> SimulatedCluster:
 
 
 def deleted() -> SimulatedCluster:
-    """A deletion that waits for that."""
     world = running()
     world.lose_nodes()
     world.delete()
@@ -137,7 +123,6 @@ def deleted() -> SimulatedCluster:
 
 
 def completed() -> SimulatedCluster:
-    """A run that reached its end."""
     world = SimulatedCluster()
     world.apply({**SPEC, **SHORT, "until": {"timestamp": "2026-11-26T12:00:00Z"}})
     assert world.run(120, until=lambda: world.status.get("phase") == "Completed"), world.status
@@ -176,7 +161,6 @@ def test_kstatus_and_argo_cd_say_what_a_person_would_say(state: Callable[[], Sim
 
 
 def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() -> None:
-    """As a Deployment does. A changed spec begins again, and the consumer is Ready as soon as it works."""
     world = source_active()
     assert world.run(70, until=lambda: world.condition("Stalled").get("reason") == "SourceActive")
     assert "not done within 60 s (spec.progressDeadlineSeconds)" in world.condition("Stalled")["message"]
@@ -192,7 +176,6 @@ def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() 
 
 
 def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_there_is_a_job() -> None:
-    """Nobody reads the Job's events."""
     world = pod_refused()
     assert world.run(5, until=lambda: bool(world.condition("Stalled")))
     assert "serviceaccount sluice-consumer not found" in world.condition("Stalled")["message"]
@@ -202,7 +185,6 @@ def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_th
 
 
 def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_asked() -> None:
-    """A quota may be used up in between."""
     world = SimulatedCluster()
 
     def admission(body: Json) -> None:

@@ -15,7 +15,6 @@ Json = dict[str, Any]
 
 
 def test_a_new_consumer_becomes_ready_with_its_executors() -> None:
-    """Phase, replicas and the driver's generation are what the driver reported."""
     world = started()
     assert world.status["phase"] == "Running"
     assert world.status["replicas"] == 2
@@ -24,7 +23,6 @@ def test_a_new_consumer_becomes_ready_with_its_executors() -> None:
 
 
 def test_scaling_does_not_restart_the_driver() -> None:
-    """Up and down in place."""
     world = started()
     uid = world.status["driver"]["uid"]
     for replicas in (3, 1):
@@ -34,7 +32,6 @@ def test_scaling_does_not_restart_the_driver() -> None:
 
 
 def test_zero_replicas_mean_no_driver_and_no_failure() -> None:
-    """And back again is a new attempt."""
     world = started()
     world.apply({**SPEC, "replicas": 0})
     assert world.run(30, until=lambda: world.condition("Ready").get("reason") == "ScaledToZero" and not world.drivers())
@@ -46,7 +43,6 @@ def test_zero_replicas_mean_no_driver_and_no_failure() -> None:
 
 
 def test_a_restart_change_drains_the_driver_and_starts_the_next_with_the_new_spec() -> None:
-    """The drain was asked for, so it is no failure."""
     world = started()
     world.apply({**SPEC, "pipeline": {"entrypoint": "orders.pipeline:other"}})
     assert world.run(60, until=lambda: ready(world))
@@ -56,7 +52,6 @@ def test_a_restart_change_drains_the_driver_and_starts_the_next_with_the_new_spe
 
 
 def test_deletion_drains_and_leaves_nothing() -> None:
-    """Pods, Jobs and the resource are gone."""
     world = started(MIGRATING)
     world.delete()
     world.run(3)
@@ -66,7 +61,6 @@ def test_deletion_drains_and_leaves_nothing() -> None:
 
 
 def test_a_paused_resource_can_be_deleted() -> None:
-    """Pause holds back everything else."""
     world = started()
     world.annotate(paused="true")
     world.apply({**SPEC, "replicas": 5})
@@ -79,7 +73,6 @@ def test_a_paused_resource_can_be_deleted() -> None:
 
 
 def test_an_invalid_spec_leaves_the_last_good_one_running() -> None:
-    """And still heals it: a killed driver comes back as the last good spec says."""
     world = started()
     world.apply({**SPEC, "pipelin": {}})
     world.run(10)
@@ -93,7 +86,6 @@ def test_an_invalid_spec_leaves_the_last_good_one_running() -> None:
 
 
 def test_a_spec_that_never_was_valid_starts_nothing() -> None:
-    """Not even the finalizer is written."""
     world = SimulatedCluster()
     world.apply({**MIGRATING, "sparkConf": {"spark.master": "local"}})
     world.run(20)
@@ -104,7 +96,6 @@ def test_a_spec_that_never_was_valid_starts_nothing() -> None:
 
 
 def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
-    """It has positions of its own."""
     world = started()
     world.apply(MIGRATING)
     world.run(10, until=lambda: world.condition("SpecValid").get("status") == "False")
@@ -113,7 +104,6 @@ def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
 
 
 def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
-    """Same name, other uid: nothing of the old one is adopted."""
     world = started()
     world.lose_nodes()
     old = world.must()
@@ -151,7 +141,6 @@ def test_a_retention_that_is_near_is_a_condition_for_as_long_as_it_is_and_one_ev
 
 
 def test_a_record_that_is_looked_for_is_a_condition_until_it_is_found_and_what_was_left_out_stays() -> None:
-    """One event for the search, whatever its steps say; one for each record."""
     world = started()
     for step in ("batch 7 failed", "batch 8 failed"):
         world.habits.warnings = [f"Isolating: {step}"]
@@ -166,7 +155,6 @@ def test_a_record_that_is_looked_for_is_a_condition_until_it_is_found_and_what_w
 
 
 def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
-    """Create-or-adopt adopts only what is ours."""
     world = SimulatedCluster()
     meta = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": {"sluice.dev/role": "nobody's"}}
     theirs = world.memory.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
@@ -192,7 +180,6 @@ def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("kind", ["DataLossSuspected", "PoisonExcluded"])
 def test_what_a_driver_warned_of_becomes_a_condition_and_one_event_and_stays(kind: str) -> None:
-    """Nobody should have to find it in a log. The condition and the event say what to do."""
     world = started()
     assert not world.condition(kind)
     world.habits.warnings = [f"{kind}: look at this"]

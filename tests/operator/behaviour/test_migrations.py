@@ -17,7 +17,6 @@ def test_the_driver_starts_only_after_the_migration() -> None:
 
 @pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
 def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None:
-    """In the Job's words, and beside them what they do not say."""
     world = SimulatedCluster()
     world.habits.job_warnings = warnings
     world.apply(MIGRATING)
@@ -26,7 +25,6 @@ def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None
 
 
 def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
-    """Nothing has started yet, and nothing will."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
@@ -36,7 +34,6 @@ def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
 
 
 def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
-    """The second try is another Job."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
@@ -49,7 +46,6 @@ def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
 
 
 def test_an_active_source_is_tried_again_and_says_so() -> None:
-    """75, 75, 0: three Jobs, one after another."""
     world = SimulatedCluster()
     world.habits.job_exits = [75, 75]
     world.apply(MIGRATING)
@@ -61,7 +57,6 @@ def test_an_active_source_is_tried_again_and_says_so() -> None:
 
 
 def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
-    """No driver meanwhile; the annotation starts one new try, once."""
     world = SimulatedCluster()
     world.habits.job_exits = [65, 65]
     world.apply(MIGRATING)
@@ -78,7 +73,6 @@ def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_fo
 
 
 def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
-    """A new image is a reason, a new batch size is none."""
     world = SimulatedCluster()
     world.habits.job_exits = [65]
     world.apply(MIGRATING)
@@ -91,7 +85,6 @@ def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> N
 
 
 def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
-    """The world watches that never two of them run."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
@@ -101,7 +94,6 @@ def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> No
 
 
 def test_a_deleted_job_is_made_again() -> None:
-    """By hand, in the middle of its run."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     world.lose_nodes()  # else it would be done by then
@@ -114,7 +106,6 @@ def test_a_deleted_job_is_made_again() -> None:
 
 
 def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
-    """By hand, or with its node: nothing has failed, and nobody has to ask for a retry."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world.pods("migration")))
@@ -126,7 +117,6 @@ def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
 
 @pytest.mark.parametrize("code", [1, 137, 143])
 def test_a_migration_that_got_no_answer_or_was_killed_is_tried_again(code: int) -> None:
-    """A service that is silent for two minutes, no memory, a node that is drained: nobody has to come for that."""
     world = SimulatedCluster()
     world.habits.job_exits = [code] * 3
     world.apply(MIGRATING)
@@ -136,7 +126,6 @@ def test_a_migration_that_got_no_answer_or_was_killed_is_tried_again(code: int) 
 
 
 def test_an_edited_migrate_from_has_no_effect_after_the_migration_and_is_told_once() -> None:
-    """Removal is fine too."""
     world = started(MIGRATING)
     world.apply({**SPEC, "migrateFrom": {"table": "another"}})
     world.run(60)

@@ -46,7 +46,6 @@ def stack() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def server(stack: None) -> Iterator[apiserver.LocalApiServer]:  # noqa: ARG001 - it comes first
-    """With the CRD, a namespace of strangers, and what they have applied before any operator began."""
     with apiserver.running(places.work(), ("admin", "operator")) as server:
         admin = Admin(server)
         install(admin.call)
@@ -57,7 +56,6 @@ def server(stack: None) -> Iterator[apiserver.LocalApiServer]:  # noqa: ARG001 -
 
 @pytest.fixture(scope="module")
 def operator(server: apiserver.LocalApiServer) -> Iterator[processes.Running]:
-    """The real process."""
     environment = {"KUBECONFIG": str(server.kubeconfig("operator")), "SLUICE_PORT": str(free_port(LOOPBACK))}
     running = processes.start(places.work(), processes.Program("operator-strangers", (sys.executable, "-m", "sluice_operator"), environment))
     yield running
@@ -76,13 +74,11 @@ def admin(server: apiserver.LocalApiServer, operator: processes.Running) -> Iter
 
 
 def make(admin: Admin, namespace: str, name: str, change: Json) -> None:
-    """A resource."""
     body = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": name}, "spec": {**SPEC, **change}}
     admin.call("POST", CONSUMERS.format(namespace), body)
 
 
 def get(admin: Admin, namespace: str, name: str) -> Json:
-    """The resource; {} if it is gone."""
     return admin.call("GET", f"{CONSUMERS.format(namespace)}/{name}")
 
 
@@ -92,8 +88,6 @@ def until(holds: Callable[[], bool]) -> bool:
 
 
 def seen(admin: Admin, namespace: str, name: str) -> bool:
-    """Whether the operator has taken the present spec in."""
-
     def taken_in() -> bool:
         body = get(admin, namespace, name)
         return bool(body) and body.get("status", {}).get("observedGeneration") == body["metadata"]["generation"]
@@ -102,13 +96,11 @@ def seen(admin: Admin, namespace: str, name: str) -> bool:
 
 
 def condition(admin: Admin, namespace: str, name: str, kind: str) -> Json:
-    """One condition, or {}."""
     conditions = get(admin, namespace, name).get("status", {}).get("conditions", ())
     return next((item for item in conditions if item["type"] == kind), {})
 
 
 def remove(admin: Admin, namespace: str, name: str) -> None:
-    """It is deleted, and goes."""
     admin.call("DELETE", f"{CONSUMERS.format(namespace)}/{name}")
     assert until(lambda: get(admin, namespace, name) == {})
 
@@ -135,7 +127,6 @@ def test_a_resource_of_too_many_labels_is_seen_carried_out_and_deleted(admin: Ad
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_that_cannot_be_carried_out_is_refused_by_its_field_and_goes_when_it_is_deleted(admin: Admin, name: str) -> None:
-    """Stalled, with the field; the good spec before it goes on, and its driver's pod with it."""
     make(admin, "theirs", name, {})
     assert until(lambda: bool(pods(admin, name)))
     admin.call("PATCH", f"{CONSUMERS.format('theirs')}/{name}", {"spec": SPECS[name]})
@@ -147,7 +138,6 @@ def test_a_spec_that_cannot_be_carried_out_is_refused_by_its_field_and_goes_when
 
 
 def test_an_object_of_which_the_metadata_alone_is_read_is_named_by_an_event_and_goes_when_it_is_deleted(admin: Admin) -> None:
-    """It is left alone meanwhile: its driver's pod stays, and so does its status, which says what runs."""
     make(admin, "theirs", "large", {})
     assert until(lambda: bool(pods(admin, "large")))
     assert seen(admin, "theirs", "large")
@@ -162,18 +152,15 @@ def test_an_object_of_which_the_metadata_alone_is_read_is_named_by_an_event_and_
 
 
 def reasons(admin: Admin, name: str) -> set[str]:
-    """Of the events about that resource."""
     events = admin.call("GET", f"api/v1/namespaces/theirs/events?fieldSelector=involvedObject.name%3D{name}")["items"]
     return {event["reason"] for event in events}
 
 
 def pods(admin: Admin, name: str) -> list[Json]:
-    """Of that resource."""
     return list(admin.call("GET", f"api/v1/namespaces/theirs/pods?labelSelector=sluice.dev%2Fconsumer%3D{name}")["items"])
 
 
 def test_a_person_sees_an_object_that_is_nested_too_deeply(admin: Admin, server: apiserver.LocalApiServer) -> None:
-    """`kubectl sluice status` lists it with what is wrong, beside all others."""
     make(admin, "theirs", "nested", SPECS["args"])
     assert until(lambda: condition(admin, "theirs", "nested", "Stalled") != {})
     command = (sys.executable, "-m", "sluice_kubectl", "status", "-n", "theirs")
@@ -240,7 +227,6 @@ AMOUNTS = {"requests.cpu": "8", "requests.memory": "16Gi", "limits.cpu": "8", "l
 
 @pytest.mark.parametrize(("namespace", "used"), [("roomy", {}), ("full", {"pods": "8", "limits.cpu": "7"})])
 def test_a_consumer_that_is_sized_starts_under_a_quota_and_a_limit_range(admin: Admin, namespace: str, used: Json) -> None:
-    """Its executors are sized as Spark sizes them; and that there is room for the driver only is no error of their template."""
     admin.call("POST", "api/v1/namespaces", {"metadata": {"name": namespace}})
     core = CORE.format(namespace)
     limits = [{"type": "Container", "max": {"cpu": "2", "memory": "4Gi"}, "min": {"cpu": "10m", "memory": "16Mi"}}]

@@ -19,15 +19,12 @@ BEGIN = "[*]"
 
 
 class Watched(SimulatedCluster):
-    """Notes each pair of phases that follow each other."""
-
     def __init__(self) -> None:
         super().__init__()
         self.seen: set[tuple[str, str]] = set()
         self.last = BEGIN
 
     def tick(self) -> None:
-        """A second passes."""
         super().tick()
         phase = self.status.get("phase", BEGIN)
         if phase != self.last:
@@ -35,11 +32,9 @@ class Watched(SimulatedCluster):
             self.last = phase
 
     def shows(self, phase: str) -> Callable[[], bool]:
-        """Whether it has that phase now."""
         return lambda: bool(self.status.get("phase") == phase)
 
     def meets(self, phase: str, spec: Json = MIGRATING) -> None:
-        """It gets to that phase; then the spec is applied and carried out."""
         assert self.run(120, until=self.shows(phase)), self.status
         self.apply(spec)
         reach(self)
@@ -82,5 +77,4 @@ def test_every_way_in_the_picture_is_taken() -> None:
 
 
 def test_the_picture_has_every_phase_but_the_one_that_follows_from_all() -> None:
-    """Deleting is said in words."""
     assert {phase for way in DRAWN for phase in way} - {BEGIN} == {str(phase) for phase in Phase} - {"Deleting"}

@@ -20,7 +20,6 @@ OTHERS = ("clicks", "carts")
 
 
 def three() -> Scene:
-    """Members of one pool."""
     scene = pooled()
     scene.make(CONSUMER_KIND, "carts", {**MEMBER, "checkpoints": {"table": "carts"}})
     scene.on()
@@ -28,7 +27,6 @@ def three() -> Scene:
 
 
 def dies(scene: Scene, *working: str, times: int = 1, said: bool = True) -> Scene:
-    """The process of the pool ends while these work, and its next pod starts."""
     for _ in range(times):
         host = scene.get(POOL_KIND, "small")["status"]["driver"]["pod"]
         scene.end(host, 137 if not said else 1, {"reason": "SparkGone", "message": "Spark has ended", "working": list(working)} if said else None)
@@ -46,18 +44,15 @@ def on(scene: Scene, steps: int, until: str = "") -> None:
 
 
 def condition(scene: Scene, name: str, kind: str = "OutOfPool", of: str = CONSUMER_KIND) -> Json | None:
-    """As it is stored."""
     return next((item for item in scene.get(of, name)["status"]["conditions"] if item["type"] == kind), None)
 
 
 def seated(scene: Scene) -> set[str]:
-    """The members with a seat in the pool's pod."""
     notes = scene.get("Pod", scene.get(POOL_KIND, "small")["status"]["driver"]["pod"])["metadata"]["annotations"]
     return {json.loads(note)["name"] for key, note in notes.items() if key.startswith(seats.SEAT)}
 
 
 def test_a_member_that_each_death_names_gets_a_driver_of_its_own_and_returns_when_it_is_restarted() -> None:
-    """With the image, the account and the executors of the pool. Its positions are its own, so nothing is lost."""
     scene = dies(three(), "orders", times=2)
     assert (condition(scene, "orders"), seated(scene)) == (None, {"orders", *OTHERS})
     dies(scene, "orders")
@@ -77,7 +72,6 @@ def test_a_member_that_each_death_names_gets_a_driver_of_its_own_and_returns_whe
 
 
 def figures(scene: Scene) -> tuple[list[float | None], list[float | None]]:
-    """What a scrape shows: of the pool its members, those that are ready and out, deaths and Stalled; of each member whether it is out."""
     registry = CollectorRegistry()
     registry.register(Gauges(Sources(scene.context.cache.snapshots, lambda: True, dict, scene.context.pools.snapshots)))
     pool, keys = {"namespace": SPACE, "name": "small"}, ("members", "ready_members", "members_out", "deaths", "stalled")
@@ -87,7 +81,6 @@ def figures(scene: Scene) -> tuple[list[float | None], list[float | None]]:
 
 
 def test_the_operators_metrics_have_the_deaths_of_a_pool_and_the_member_that_is_out() -> None:
-    """From zero on: alerts are about both."""
     scene = three()
     assert figures(scene) == ([3, 3, 0, 0, 0], [0, 0, 0])
     dies(scene, "orders", times=2)
@@ -116,7 +109,6 @@ def test_the_pool_knows_at_once_that_a_member_returned(how: str, works: bool) ->
 
 
 def ended(scene: Scene) -> dict[str, float]:
-    """Drivers that ended unasked, by cause, as a scrape shows them."""
     samples = (sample for family in scene.metrics.registry.collect() for sample in family.samples)
     return {sample.labels["cause"]: sample.value for sample in samples if sample.name == "sluice_restarts_total"}
 
@@ -131,7 +123,6 @@ def test_a_death_of_a_pool_counts_once_with_its_own_cause_however_many_members_i
 
 @pytest.mark.parametrize(("how", "counted"), [("evicted", {"Evicted": 1}), ("gone", {"DriverLost": 1}), ("deleted", {"Drained": 1})])
 def test_a_pool_whose_pod_is_taken_away_counts_as_the_driver_of_one_consumer_does(how: str, counted: dict[str, float]) -> None:
-    """Once. Its members end with it, and are not counted."""
     scene = three()
     host = scene.get("Pod", scene.get(POOL_KIND, "small")["status"]["driver"]["pod"])
     name, uid = host["metadata"]["name"], host["metadata"]["uid"]
@@ -147,7 +138,6 @@ def test_a_pool_whose_pod_is_taken_away_counts_as_the_driver_of_one_consumer_doe
 
 
 def test_a_member_names_the_pod_of_its_pool_as_what_is_gone() -> None:
-    """Its own pod was not deleted: it had none."""
     scene = three()
     host = scene.get(POOL_KIND, "small")["status"]["driver"]["pod"]
     dies(scene, "orders")
@@ -156,7 +146,6 @@ def test_a_member_names_the_pod_of_its_pool_as_what_is_gone() -> None:
 
 
 def test_a_pool_and_a_member_that_are_asked_to_restart_count_nothing() -> None:
-    """As a consumer with a driver of its own."""
     scene = three()
     host = scene.get(POOL_KIND, "small")["status"]["driver"]["pod"]
     scene.memory.edit(scene.get(CONSUMER_KIND, "orders"), RESTART)
@@ -167,7 +156,6 @@ def test_a_pool_and_a_member_that_are_asked_to_restart_count_nothing() -> None:
 
 
 def test_a_member_that_fails_by_itself_and_one_that_is_out_count_as_any_consumer() -> None:
-    """The pool's process works on, so its own count stays."""
     scene = three()
     host = scene.get("Pod", scene.get(POOL_KIND, "small")["status"]["driver"]["pod"])
     program = scene.running[host["metadata"]["uid"]]
@@ -213,7 +201,6 @@ def test_deaths_are_forgotten_after_an_hour_of_work_and_when_the_member_is_gone(
 
 @pytest.mark.parametrize("busy", [True, False])
 def test_a_kernel_that_leaves_no_message_names_the_members_with_an_open_batch(busy: bool) -> None:  # noqa: FBT001 - pytest passes by name
-    """By their last reports."""
     scene = three()
     for _ in range(3):
         pod = scene.get("Pod", scene.get(POOL_KIND, "small")["status"]["driver"]["pod"])
@@ -227,7 +214,6 @@ def test_a_kernel_that_leaves_no_message_names_the_members_with_an_open_batch(bu
 
 
 def test_two_suspects_of_three_members_stay_and_the_pool_names_them() -> None:
-    """Nobody knows which of the two it is. The condition names the command that moves one."""
     scene = three()
     dies(scene, "orders", "carts", times=2)
     host = scene.get(POOL_KIND, "small")["status"]["driver"]["pod"]
@@ -246,7 +232,6 @@ def test_two_suspects_of_three_members_stay_and_the_pool_names_them() -> None:
 
 @pytest.mark.parametrize("change", [{"suspend": True}, {"batch": {"intervalSeconds": 9}}])
 def test_an_edit_returns_a_member_and_a_suspension_does_not(change: Json) -> None:
-    """An HPA that scales it is no edit either."""
     scene = dies(three(), "orders", times=3)
     scene.edit(CONSUMER_KIND, "orders", **change)
     on(scene, 30)
@@ -258,7 +243,6 @@ def test_an_edit_returns_a_member_and_a_suspension_does_not(change: Json) -> Non
 
 @pytest.mark.parametrize("rest", [{"suspend": True}, {"replicas": 0}])
 def test_a_pool_that_is_suspended_stops_the_member_that_is_out_as_well(rest: Json) -> None:
-    """`spec.suspend` of the pool stops all of its consumers. The member stays out of it, and is so after it."""
     scene = dies(three(), "orders", times=3)
     scene.edit(POOL_KIND, "small", **rest)
     on(scene, 30)
@@ -270,7 +254,6 @@ def test_a_pool_that_is_suspended_stops_the_member_that_is_out_as_well(rest: Jso
 
 
 def test_a_pool_that_is_deleted_stops_the_member_that_is_out_and_one_of_the_same_name_takes_it() -> None:
-    """It has no number of deaths in the new pool."""
     scene = dies(three(), "orders", times=3)
     body = scene.get(POOL_KIND, "small")
     scene.memory.delete(POOL_KIND, SPACE, "small", body["metadata"]["uid"])
@@ -290,7 +273,6 @@ def test_a_member_that_the_status_of_the_pool_does_not_name_any_more_returns() -
 
 
 def test_an_edit_that_is_refused_returns_nobody() -> None:
-    """The version that ended the process stays in force, so it stays out."""
     scene = dies(three(), "orders", times=3)
     scene.edit(CONSUMER_KIND, "orders", batch={"intervalSeconds": -5})
     on(scene, 100)
@@ -301,7 +283,6 @@ def test_an_edit_that_is_refused_returns_nobody() -> None:
 
 
 def test_a_pool_without_another_member_that_shall_run_has_no_pod_until_one_returns() -> None:
-    """One that is out does not need it."""
     scene = dies(three(), "orders", times=3)
     for name in OTHERS:
         scene.edit(CONSUMER_KIND, name, suspend=True)

@@ -20,13 +20,11 @@ Json = dict[str, Any]
 
 
 def notes(scene: Scene, pod: str = "small-pool-1") -> Json:
-    """The annotations of a pod."""
     found: Json = scene.get("Pod", pod)["metadata"]["annotations"]
     return found
 
 
 def test_two_consumers_work_in_one_pod() -> None:
-    """Each has a status of its own, and the pool counts them."""
     scene = pooled()
     assert scene.pods() == ["small-pool-1", "small-pool1-exec-1"]
     for name in ("orders", "clicks"):
@@ -60,7 +58,6 @@ def test_the_pod_and_its_seats_are_as_the_driver_reads_them() -> None:
 
 
 def test_a_member_that_is_edited_gets_its_next_attempt_in_the_same_pod() -> None:
-    """And the other one continues."""
     scene = pooled()
     scene.edit(CONSUMER_KIND, "orders", batch={"intervalSeconds": 9})
     scene.on(20)
@@ -71,7 +68,6 @@ def test_a_member_that_is_edited_gets_its_next_attempt_in_the_same_pod() -> None
 
 
 def test_a_member_moves_to_a_pod_of_its_own_and_back() -> None:
-    """One of the two at a time; the pool is left when nobody is in it."""
     scene = pooled()
     scene.edit(CONSUMER_KIND, "clicks", suspend=True)
     scene.edit(CONSUMER_KIND, "orders", pool=None)
@@ -87,7 +83,6 @@ def test_a_member_moves_to_a_pod_of_its_own_and_back() -> None:
 
 
 def test_another_image_of_the_pool_restarts_each_member() -> None:
-    """In the next pod."""
     scene = pooled()
     scene.edit(POOL_KIND, "small", pipeline={"image": "shop/streams:8"})
     scene.on(40)
@@ -117,7 +112,6 @@ def test_executors_of_a_pod_that_is_gone_are_waited_for() -> None:
     ({}, "PoolSuspended", "pool small: it is suspended", False),
 ])  # fmt: skip
 def test_a_member_without_a_place_says_why(change: Json, reason: str, words: str, stalled: bool) -> None:  # noqa: FBT001 - pytest passes by name
-    """And what to do, if somebody has to act."""
     scene = pooled()
     scene.edit(CONSUMER_KIND, "orders", **change)
     scene.edit(POOL_KIND, "small", suspend=not change)
@@ -129,7 +123,6 @@ def test_a_member_without_a_place_says_why(change: Json, reason: str, words: str
 
 
 def test_a_pod_that_is_full_takes_no_other_seat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The members in it continue."""
     scene = pooled()
     monkeypatch.setattr(pools, "MOST_BYTES", 100)
     scene.make(CONSUMER_KIND, "carts", {**MEMBER, "checkpoints": {"table": "carts"}})
@@ -140,7 +133,6 @@ def test_a_pod_that_is_full_takes_no_other_seat(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("kind", [PutSeat, EndSeat, ClearSeat])
 def test_a_seat_is_not_written_into_a_pod_that_was_replaced(kind: type[PutSeat | EndSeat | ClearSeat]) -> None:
-    """Each write names the pod's uid."""
     scene = pooled()
     key = ResourceKey(SPACE, "orders")
     view = cached_view(scene.context, key, scene.context.cache.body(key) or {}, scene.now)
@@ -152,7 +144,6 @@ def test_a_seat_is_not_written_into_a_pod_that_was_replaced(kind: type[PutSeat |
 
 
 def test_a_pool_without_members_has_no_pod() -> None:
-    """It waits for the first one."""
     scene = Scene()
     scene.make(POOL_KIND, "small", POOL)
     scene.on(4)
@@ -161,7 +152,6 @@ def test_a_pool_without_members_has_no_pod() -> None:
 
 
 def test_a_field_of_the_pool_is_refused_on_a_member_and_it_continues() -> None:
-    """With the field's name, and the way out."""
     scene = pooled()
     scene.edit(CONSUMER_KIND, "orders", pipeline={"image": "mine:1"}, sparkConf={"spark.executor.memory": "1g"})
     scene.on(8)
@@ -172,7 +162,6 @@ def test_a_field_of_the_pool_is_refused_on_a_member_and_it_continues() -> None:
 
 
 def test_a_deleted_pool_stops_its_members_and_leaves_nothing() -> None:
-    """They say that it is missing."""
     scene = pooled()
     uid = scene.get(POOL_KIND, "small")["metadata"]["uid"]
     scene.memory.delete(POOL_KIND, SPACE, "small", uid)

@@ -27,16 +27,11 @@ LABELS = {parse.MANAGED: "sluice", parse.CONSUMER: "orders"}
 
 
 class Lister:
-    """The audit finds one pod."""
-
     def versions(self, kind: str, _namespace: str, _selector: str) -> dict[str, str]:
-        """As the API server lists them."""
         return {"u1": "5"} if kind == "Pod" else {}
 
 
 class Deaf:
-    """Stands for loops."""
-
     def wake(self, *_: object, **__: object) -> None:
         """Nothing."""
 
@@ -56,7 +51,6 @@ def test_a_pod_with_any_labels_counts_as_shown(more: Json) -> None:
 
 
 def test_a_pool_keeps_the_pod_in_which_members_work_that_are_too_large_to_be_read() -> None:
-    """Whether they still name the pool, nobody knows. They are left alone, and so is the pod of their seats."""
     scene = pooled()
     pods = scene.pods("pool")
     for name in ("orders", "clicks"):
@@ -69,7 +63,6 @@ def test_a_pool_keeps_the_pod_in_which_members_work_that_are_too_large_to_be_rea
 
 
 def keys(scene: Scene, prefix: str) -> list[str]:
-    """The annotations of the pool's pod that begin so."""
     return [key for key in scene.get("Pod", "small-pool-1")["metadata"]["annotations"] if key.startswith(prefix)]
 
 
@@ -85,7 +78,6 @@ def test_attempts_leave_nothing_in_the_pod() -> None:
 
 
 def test_consumers_that_were_deleted_leave_nothing_in_the_pod() -> None:
-    """One that is made for each run of a test, for example."""
     scene = pooled()
     for _ in range(3):
         scene.make(CONSUMER_KIND, "carts", {**MEMBER, "checkpoints": {"table": "carts"}})
@@ -113,7 +105,6 @@ def test_a_seat_that_would_fill_the_pod_is_not_written(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("change", [{"replicas": 5}, {"replicas": 5, "pool": None, "pipeline": None}, {"batch": {"words": 1}}])
 def test_a_pool_runs_for_a_member_whose_new_spec_is_refused(change: Json) -> None:
-    """It continues with its last good spec, which names the pool."""
     scene = pooled()
     scene.edit(CONSUMER_KIND, "clicks", suspend=True)
     scene.on(20)
@@ -136,7 +127,6 @@ def test_a_pool_whose_consumers_could_not_be_listed_is_not_stopped() -> None:
 
 
 def test_the_operators_metrics_have_the_figures_of_a_member() -> None:
-    """From the report of its seat: alerts about lag and about silence are for consumers of pools, too."""
     scene = pooled()
     found = {one.body["metadata"]["name"]: one.driver for one in scene.context.hosts.drivers(scene.context.cache.snapshots())}
     assert {name: driver.report.open_shards for name, driver in found.items() if driver and driver.report} == {"orders": 1, "clicks": 1}

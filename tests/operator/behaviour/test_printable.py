@@ -22,7 +22,6 @@ SAID = "\x1b[2J\x1b[31mdone\r\nnext   force orders\u2028\u202egnp.exe \x9b2J\x07
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text in it, but what is kept to the letter."""
     if isinstance(value, dict):
         for key, each in value.items():
             if key != "lastGoodSpec":
@@ -35,7 +34,6 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def assert_printable(world: SimulatedCluster, said: str = "gnp.exe") -> None:
-    """Status and events are; and the words did come through."""
     events = [event["message"] for event in world.memory.all("Event")]
     found = [*texts(world.status), *events]
     assert [text for text in found if not text.isprintable()] == []
@@ -52,7 +50,6 @@ def test_last_words_of_a_driver_are_one_printable_line(code: int) -> None:
 
 
 def test_last_words_of_a_migration_are_one_printable_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its source may have any row."""
     monkeypatch.setitem(Migrator.ENDS, 65, {"reason": "BadRow", "message": SAID})
     world = SimulatedCluster()
     world.habits.job_exits = [65]
@@ -62,7 +59,6 @@ def test_last_words_of_a_migration_are_one_printable_line(monkeypatch: pytest.Mo
 
 
 def test_warnings_of_a_report_are_printable_lines() -> None:
-    """Each becomes a condition and an event."""
     world = started()
     world.habits.warnings = [f"PoisonExcluded: {SAID}"]
     assert world.run(30, until=lambda: any("gnp.exe" in text for text in texts(world.status)))
@@ -70,7 +66,6 @@ def test_warnings_of_a_report_are_printable_lines() -> None:
 
 
 def test_a_refusal_of_the_api_server_is_one_printable_line() -> None:
-    """A webhook says what it likes."""
     world = SimulatedCluster()
 
     def refuse(body: Json) -> None:
@@ -84,7 +79,6 @@ def test_a_refusal_of_the_api_server_is_one_printable_line() -> None:
 
 
 def test_a_spec_that_is_refused_is_quoted_in_one_printable_line() -> None:
-    """The message names the field, and may repeat what is in it."""
     world = started()
     world.apply({**SPEC, "sparkConf": {SAID: "1", f"spark.{SAID}": SAID}, "batch": {"intervalSeconds": SAID}})
     assert world.run(30, until=lambda: world.condition("SpecValid").get("status") == "False")
@@ -93,7 +87,6 @@ def test_a_spec_that_is_refused_is_quoted_in_one_printable_line() -> None:
 
 @given(st.text())
 def test_a_report_has_printable_words(said: str) -> None:
-    """Phase, warnings, and the pods that it names."""
     report = load_report(json.dumps({"number": 1, "phase": said, "warnings": [said], "draining": [{"pod": said}]}))
     if report is not None:
         assert all(text.isprintable() for text in (report.phase, *report.warnings, *(drain.pod for drain in report.draining)))
@@ -101,7 +94,6 @@ def test_a_report_has_printable_words(said: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_a_printable_text_is_as_long_as_before_and_one_line(said: str) -> None:
-    """So that limits hold. What was printable stays word by word."""
     line = printable(said)
     assert len(line) == len(said)
     assert line.isprintable()

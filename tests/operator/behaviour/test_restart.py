@@ -16,7 +16,6 @@ FOLLOWS = ("DriverDraining", "DriverExited", "DriverDisrupted", "DrainCutShort",
 
 
 def draining(spec: dict[str, Any] = CHANGED) -> SimulatedCluster:
-    """A world whose first driver ends its work, because the spec changed."""
     world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, until=lambda: ready(world)), world.status
@@ -26,12 +25,10 @@ def draining(spec: dict[str, Any] = CHANGED) -> SimulatedCluster:
 
 
 def names(world: SimulatedCluster) -> list[str]:
-    """Of the drivers that exist."""
     return [pod["metadata"]["name"] for pod in world.drivers()]
 
 
 def test_the_next_driver_is_named_while_the_last_one_drains() -> None:
-    """And the status says so: Starting, Draining True, not Ready."""
     world = draining()
     driver = world.status["driver"]
     assert names(world) == ["orders-driver-1"]
@@ -57,7 +54,6 @@ def test_a_driver_that_follows_another_is_told_that_there_was_a_table() -> None:
 
 
 def test_what_happened_is_told_once_and_in_order() -> None:
-    """Though most of it is told without a write of the status."""
     world = draining()
     assert world.run(60, until=lambda: ready(world))
     assert [reason for reason in world.reasons() if reason in FOLLOWS][2:] == ["DriverDraining", "DriverExited", "DriverStarting", "DriverReady"]
@@ -66,7 +62,6 @@ def test_what_happened_is_told_once_and_in_order() -> None:
 
 
 def test_of_changes_during_a_drain_the_last_one_wins() -> None:
-    """No driver is made for the one in between, and no name is given twice."""
     world = draining()
     world.apply(AGAIN)
     assert world.run(60, until=lambda: ready(world))
@@ -76,7 +71,6 @@ def test_of_changes_during_a_drain_the_last_one_wins() -> None:
 
 
 def test_paused_in_between_nothing_is_made_and_what_drains_is_told() -> None:
-    """Hands off: the driver that was asked to end does so; the next one is made when they are on again."""
     world = draining()
     world.annotate(paused="true")
     assert world.run(2, until=lambda: world.condition("Ready")["reason"] == "Paused")
@@ -92,7 +86,6 @@ def test_paused_in_between_nothing_is_made_and_what_drains_is_told() -> None:
 
 @pytest.mark.parametrize(("change", "phase"), [({"suspend": True}, "Suspended"), ({"replicas": 0}, "Idle")])
 def test_nothing_is_made_if_nothing_is_wanted_any_more(change: dict[str, Any], phase: str) -> None:
-    """The drain goes on, its end is told, and the next driver is forgotten."""
     world = draining()
     world.apply({**CHANGED, **change})
     assert world.run(60, until=lambda: world.status["phase"] == phase), world.status
@@ -115,7 +108,6 @@ def test_a_driver_given_up_in_a_restart_is_followed_by_one_that_takes_the_lease(
 
 
 def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quota stands against it: the status says so, and it is made when that is over."""
     world, full = draining(), True
     real = MemoryCluster.create
 

@@ -20,7 +20,6 @@ WEBHOOK = 'admission webhook "theirs.example.com" denied the request: no'
 
 
 def causes(field: str) -> Json:
-    """As a server names fields that it refuses."""
     return {"reason": "Invalid", "message": f"{field}: Invalid value", "details": {"causes": [{"field": field}]}}
 
 
@@ -50,13 +49,11 @@ def test_an_answer_is_a_lost_race_only_if_it_names_our_condition(method: str, st
 
 @pytest.mark.parametrize("said", ["Evicted", "DriverLost", "Scaling", "Consuming", "two words", "x" * 65, "", "1st", {"a": 1}, None])
 def test_a_program_has_no_word_for_what_others_did_nor_for_anything_but_a_word(said: object) -> None:
-    """It would dodge the count of failures, or break the status; what was said stays in the message."""
     assert known_words.reason(said, "Failed") == "Failed"
     assert not said or str(said) in known_words.message(said, "text")
 
 
 def test_a_program_has_words_of_its_own() -> None:
-    """Sluice's, and a pipeline's."""
     assert [known_words.reason(word, "Failed") for word in ("LeaseHeld", "SinkGone")] == ["LeaseHeld", "SinkGone"]
     assert [known_words.cause(word) for word in ("LeaseHeld", "SinkGone", "Evicted")] == ["LeaseHeld", "Other", "Evicted"]
 
@@ -71,12 +68,10 @@ def test_a_program_has_words_of_its_own() -> None:
     ids=["more than a number", "less than a number", "more than a report"],
 )
 def test_a_report_that_no_driver_could_mean_is_none(text: str) -> None:
-    """The status would have to hold it."""
     assert load_report(text) is None
 
 
 def test_a_report_of_any_length_makes_a_status_of_a_bounded_one() -> None:
-    """Words, warnings and drains are cut."""
     drains = [{"pod": f"p{n}" * 300, "since": "2026-11-21T10:00:00"} for n in range(20)]
     report = load_report(json.dumps({"number": 1, "phase": "P" * 999, "warnings": ["w" * 2000] * 30, "draining": drains}))
     assert report is not None
@@ -105,7 +100,6 @@ def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -
 
 
 def written(world: SimulatedCluster, status: Json) -> None:
-    """Somebody who may write statuses, and nothing else, does."""
     body = world.must()
     world.memory.replace_status({**body, "status": {**body.get("status", {}), **status}})
 

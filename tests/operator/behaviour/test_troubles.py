@@ -19,7 +19,6 @@ Json = dict[str, Any]
 
 
 def test_a_failing_driver_backs_off_longer_each_time() -> None:
-    """10, 20, 40 seconds; the exit and its words are in the status before the pod goes."""
     world = started()
     world.habits.exits = [1, 1, 1]
     pauses = []
@@ -43,7 +42,6 @@ def test_a_held_lease_does_not_count_as_failure() -> None:
 
 
 def test_a_refusal_of_the_driver_stalls() -> None:
-    """65: no retry will help, the message says what would."""
     world = started()
     world.habits.exits = [65]
     assert world.run(30, until=lambda: world.condition("Stalled").get("status") == "True")
@@ -52,7 +50,6 @@ def test_a_refusal_of_the_driver_stalls() -> None:
 
 
 def test_a_table_of_another_owner_stalls_until_it_is_handed_over() -> None:
-    """The driver is refused by the table, again and again; after `adopt --owner` the next one works, and no spec was touched."""
     world = started({**SPEC, "suspend": True})
     world.place.table("sluice_default_orders").owner = "test/orders"
     world.apply(SPEC)
@@ -66,7 +63,6 @@ def test_a_table_of_another_owner_stalls_until_it_is_handed_over() -> None:
 
 
 def test_a_resource_that_is_made_again_goes_on_with_its_table() -> None:
-    """It has another uid, and is the same owner."""
     world = started()
     world.delete()
     assert world.run(200, until=lambda: world.resource() is None)
@@ -76,7 +72,6 @@ def test_a_resource_that_is_made_again_goes_on_with_its_table() -> None:
 
 
 def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
-    """Stalled does not come and go with each attempt; a driver that works ends it, and so does another spec."""
     world = started()
     world.habits.exits = [65, 65, 65]
     assert world.run(30, until=lambda: bool(world.condition("Stalled")))
@@ -97,7 +92,6 @@ def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
 
 
 def test_while_executors_of_a_killed_driver_leave_nothing_is_said_to_drain() -> None:
-    """They end because their driver did."""
     world = started()
     world.habits.exits = [1]
     phases = set()
@@ -109,7 +103,6 @@ def test_while_executors_of_a_killed_driver_leave_nothing_is_said_to_drain() -> 
 
 
 def test_a_pod_that_is_overdue_is_named_while_the_resource_is_deleted() -> None:
-    """And looked at every half minute, not as fast as the machine allows."""
     world = started()
     world.lose_nodes()
     uid = world.status["driver"]["uid"]
@@ -162,7 +155,6 @@ def test_a_driver_that_fails_at_its_start_is_never_followed_without_a_pause(minu
 
 
 def test_while_executors_of_a_driver_leave_that_failed_after_a_long_time_the_resource_says_why_it_failed() -> None:
-    """The next driver needs no pause, and waits for them."""
     world = started()
     world.run(RestartSpec().reset_after_seconds)
     beside = world.drivers()[0]["spec"]["nodeName"]
@@ -175,7 +167,6 @@ def test_while_executors_of_a_driver_leave_that_failed_after_a_long_time_the_res
 
 
 def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
-    """And counted apart from failures."""
     world = started()
     for attempt in (1, 2, 3):
         world.run(20)
@@ -289,7 +280,6 @@ HOLD = "mesh.example.com/drain"
 
 
 def off(message: str) -> tuple[str, str, Json]:
-    """Pod, namespace and patch of the command that a message names."""
     found = re.search(r"kubectl patch pod (\S+) -n (\S+) --type=merge -p '(\{[^']*\})'", message)
     assert found is not None, message
     return found[1], found[2], json.loads(found[3])
@@ -297,7 +287,6 @@ def off(message: str) -> tuple[str, str, Json]:
 
 @pytest.mark.parametrize("role", ["driver", "executor"])
 def test_a_message_names_the_finalizers_of_an_overdue_pod_and_the_command_that_takes_them_off(role: str) -> None:
-    """While its node may be lost, after the annotation; once it was given up, alone: the annotation could not help any more. The command ends it."""
     world = started()
     for pod in world.drivers() if role == "driver" else world.executors():
         world.memory.edit(pod, {"metadata": {"finalizers": [HOLD, "foregroundDeletion"]}})

@@ -27,7 +27,6 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Admin]:
-    """A server with the CRD, an operator without a class, and a blue one. Each signs its writes with its own user."""
     with ExitStack() as stack:
         server = stack.enter_context(apiserver.running(places.work(), ("admin", "plain", "blue")))
         found = Admin(server)
@@ -38,7 +37,6 @@ def admin() -> Iterator[Admin]:
 
 
 def operator(server: apiserver.LocalApiServer, user: str, own: str) -> processes.Running:
-    """One that acts at once, for its class has no other."""
     environment = {
         "KUBECONFIG": str(server.kubeconfig(user)),
         "SLUICE_CLASS": own,
@@ -56,19 +54,16 @@ def make(admin: Admin, name: str, labels: Json) -> None:
 
 
 def suspended(admin: Admin, name: str) -> bool:
-    """Whether an operator has it, and says so."""
     return bool(admin.call("GET", f"{CONSUMERS}/{name}").get("status", {}).get("phase") == "Suspended")
 
 
 def writers(audit: Path, name: str) -> set[str]:
-    """Who wrote to a resource."""
     entries = (json.loads(line) for line in audit.read_text().splitlines())
     ours = (entry for entry in entries if entry.get("objectRef", {}).get("name") == name and "kinesisconsumers" in entry["requestURI"])
     return {entry["user"]["username"] for entry in ours} - {"admin"}
 
 
 def test_each_has_its_own_and_a_label_hands_over(admin: Admin) -> None:
-    """One of a class that nobody has is left alone."""
     audit = admin._server.audit
     for name, labels in (("mine", {}), ("theirs", {CLASS: "blue"}), ("nobodys", {CLASS: "green"}), ("given", {})):
         make(admin, name, labels)

@@ -60,20 +60,17 @@ def test_the_crd_takes_nothing_away_from_a_release(path: Path) -> None:
 
 @pytest.mark.parametrize("start", STARTS, ids=["without its time", "a time without its position"])
 def test_what_a_new_rule_refuses_at_apply_the_operator_refused_before(start: Json) -> None:
-    """So it takes nothing from anybody."""
     with pytest.raises(InvalidSpec, match="start: timestamp belongs to position AT_TIMESTAMP"):
         parse({**LAST["spec"]["raw"], "start": start})
 
 
 @pytest.mark.parametrize("key", EXACT)
 def test_a_spark_setting_that_is_refused_at_apply_the_operator_refused_before(key: str) -> None:
-    """In the same words."""
     with pytest.raises(InvalidSpec, match=f"sparkConf: {key} {EXACT[key]}"):
         parse({**LAST["spec"]["raw"], "sparkConf": {key: "1"}})
 
 
 def schema(body: Json, *path: str) -> Json:
-    """A field's schema."""
     found: Json = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for name in path:
         found = found["properties"][name]
@@ -99,7 +96,6 @@ CHANGES: dict[str, Callable[[Json], Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_each_kind_of_narrowing_is_noticed(change: str) -> None:
-    """A comparison that notices nothing protects nobody."""
     old, new = crd.definition(), copy.deepcopy(crd.definition())
     CHANGES[change](new)
     found = taken_away(old, new)
@@ -107,7 +103,6 @@ def test_each_kind_of_narrowing_is_noticed(change: str) -> None:
 
 
 def test_what_is_added_is_no_narrowing() -> None:
-    """New fields, values and wider bounds."""
     old, new = crd.definition(), copy.deepcopy(crd.definition())
     schema(new, "spec")["properties"]["new"] = {"type": "string"}
     schema(new, "spec", "start", "position")["enum"].append("SOMEWHERE")
@@ -129,8 +124,6 @@ def test_the_hashes_of_a_full_spec_are_what_they_were() -> None:
 
 
 class Left(MemoryCluster):
-    """A cluster as a release left it; every write of ours is noted."""
-
     def __init__(self, situation: Json) -> None:
         self.now = datetime.fromisoformat(situation["now"])
         super().__init__(lambda: self.now)
@@ -143,36 +136,30 @@ class Left(MemoryCluster):
             self.context.cache.see(body["kind"], copy.deepcopy(body), self.now)
 
     def pass_by(self, seconds: int = 0) -> None:
-        """Some passes of the new operator, later."""
         self.now += timedelta(seconds=seconds)
         for _ in range(4):
             reconcile(self.context, KEY, self.now, force_refresh=True)
 
     def status(self) -> Json:
-        """Of the resource."""
         found: Json = (self.get(CONSUMER_KIND, *KEY) or {})["status"]
         return found
 
     def create(self, body: Json) -> Json:
-        """Noted."""
         if body["kind"] != "Event":
             self.wrote.append(("create", body["kind"], body["metadata"]["name"]))
         return super().create(body)
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """Noted."""
         self.wrote.append(("patch", kind, name))
         return super().patch(kind, namespace, name, changes)
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """Noted."""
         self.wrote.append(("delete", kind, name))
         super().delete(kind, namespace, name, uid, grace)
 
 
 @pytest.mark.parametrize("name", [name for name in LAST if name != "spec"])
 def test_nothing_is_touched_in_whatever_situation_it_is_taken_over(name: str) -> None:
-    """Phase, attempt, migration and counts stay what they were; only words may change."""
     left = Left(LAST[name])
     before = left.status()
     left.pass_by()
@@ -183,7 +170,6 @@ def test_nothing_is_touched_in_whatever_situation_it_is_taken_over(name: str) ->
 
 
 def test_a_failed_driver_is_followed_by_the_next_attempt() -> None:
-    """Counted on from where the old operator was; and a default image of the new chart restarts nobody else."""
     left = Left(LAST["backing_off"])
     left.pass_by(seconds=60)
     assert left.wrote == [("create", "Pod", "orders-driver-2")]
@@ -193,7 +179,6 @@ def test_a_failed_driver_is_followed_by_the_next_attempt() -> None:
 
 
 def test_a_drained_driver_is_followed_by_one_with_the_new_spec() -> None:
-    """The old operator asked it to go; the new one does not ask again, and waits."""
     left = Left(LAST["draining"])
     for body in list(left.all("Pod")):
         if body["metadata"]["labels"]["sluice.dev/role"] != "migration":

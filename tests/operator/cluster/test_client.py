@@ -17,7 +17,6 @@ from sluice_operator.cluster.port import Rejected, Unavailable
 
 
 def test_a_list_is_read_to_its_last_page() -> None:
-    """Each page says where the next one begins."""
     http = HttpFake(MemoryCluster(lambda: BEGIN), page=2)
     place = Place(through(http), "default")
     for name in "abcde":
@@ -49,7 +48,6 @@ def test_a_server_that_wants_to_be_left_alone_is_understood(told: str, seconds: 
 
 
 def test_no_answer_is_an_answer_of_its_own() -> None:
-    """A refused connection is Unavailable, at once."""
     nowhere = Configuration(host="http://127.0.0.1:9")
     nowhere.retries = False
     with pytest.raises(Unavailable):

@@ -23,20 +23,17 @@ class Bereft(MemoryCluster):
     bereft = False
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
-        """Pods and Jobs are read by the Role in the namespace."""
         if self.bereft:
             raise Rejected("Forbidden", f"cannot list {kind}")
         return super().list(kind, namespace, labels)
 
     def create(self, body: Json) -> Json:
-        """So are Events written."""
         if self.bereft:
             raise Rejected("Forbidden", f"cannot create {body['kind']}")
         return super().create(body)
 
 
 def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
-    """A resource with a running driver, deleted; perhaps with its namespace."""
     memory = Bereft(lambda: BEGIN)
     name = {"namespace": KEY.namespace, "name": KEY.name}
     body = memory.create({"kind": CONSUMER_KIND, "metadata": {**name, "finalizers": [FINALIZER]}, "spec": SPEC})
@@ -54,7 +51,6 @@ def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
 
 
 def passes(context: ReconcileContext, number: int) -> None:
-    """Some passes."""
     for _ in range(number):
         reconcile(context, KEY, BEGIN, force_refresh=True)
 
@@ -69,7 +65,6 @@ def test_with_its_namespace_a_resource_goes_at_once_though_nothing_can_be_listed
 
 
 def test_alone_it_goes_after_its_pods() -> None:
-    """The finalizer stays while a driver drains."""
     memory, context = scene(dying=False)
     passes(context, 3)
     body = memory.get(CONSUMER_KIND, *KEY)

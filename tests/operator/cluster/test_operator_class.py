@@ -34,32 +34,26 @@ BLUE = {CLASS: "blue"}
 
 
 class Noted(Loops):
-    """Loops that only note whom they would wake."""
-
     def __init__(self, context: ReconcileContext) -> None:
         super().__init__(context, leading=False)
         self.woken: list[object] = []
 
     def wake(self, key: object, *, matters: bool = True) -> None:
-        """See Loops."""
         del matters
         self.woken.append(key)
 
 
 def sink(own: str = "") -> tuple[EventSink, Noted]:
-    """Those of an operator of this class."""
     context = ReconcileContext(MemoryCluster(lambda: BEGIN), Cache(), Settings(resource_class=own))
     loops = Noted(context)
     return EventSink(context.cache, loops, Freshness(resource_class=own), OperatorMetrics(), own), loops
 
 
 def resource(labels: Json, version: str = "1") -> Json:
-    """A KinesisConsumer."""
     return {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": version, "labels": labels}, "spec": SPEC}
 
 
 def pod(name: str = "orders-driver-1") -> Json:
-    """A driver's pod."""
     labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": "driver"}
     meta = {"namespace": KEY.namespace, "name": name, "uid": name, "resourceVersion": "2", "labels": labels}
     return {"metadata": {**meta, "annotations": {"sluice.dev/report": json.dumps({"number": 1})}}}
@@ -68,7 +62,6 @@ def pod(name: str = "orders-driver-1") -> Json:
 @pytest.mark.parametrize(("own", "labels"), [("", BLUE), ("blue", {}), ("blue", {CLASS: "green"})])
 @pytest.mark.parametrize("pod_first", [False, True])
 def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool) -> None:
-    """Nor its pods, whichever watch is first; nobody is woken for it, and no metric tells of it."""
     found, loops = sink(own)
     events = [("Pod", pod()), (CONSUMER_KIND, resource(labels))]
     for kind, body in events if pod_first else reversed(events):
@@ -82,7 +75,6 @@ def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool
 
 @pytest.mark.parametrize(("own", "labels"), [("", {}), ("", {CLASS: ""}), ("blue", BLUE)])
 def test_its_own_are(own: str, labels: Json) -> None:
-    """By the label, or by having none."""
     found, loops = sink(own)
     found.see(CONSUMER_KIND, WatchEvent(resource(labels)))
     found.see("Pod", WatchEvent(pod()))
@@ -91,7 +83,6 @@ def test_its_own_are(own: str, labels: Json) -> None:
 
 
 def test_a_resource_changes_hands_with_its_label() -> None:
-    """Who had it forgets it, who has it now takes it over, pods and all; and back again."""
     (old, loops), (new, _) = sink(), sink("blue")
     for version, labels in (("1", {}), ("2", BLUE), ("3", {})):
         for each in (old, new):
@@ -105,7 +96,6 @@ def test_a_resource_changes_hands_with_its_label() -> None:
 
 
 def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
-    """A resource of ours under its name is seen with its pods, also if they are told of first."""
     found, _ = sink()
     found.see(CONSUMER_KIND, WatchEvent(resource(BLUE)))
     found.see(CONSUMER_KIND, WatchEvent(resource(BLUE), gone=True))
@@ -129,7 +119,6 @@ def test_the_deletion_of_a_stranger_may_be_shown_after_a_resource_of_ours_with_i
 
 
 def test_the_deletion_of_ours_may_be_shown_after_a_stranger_with_its_name() -> None:
-    """The stranger's pods stay none of ours."""
     found, _ = sink()
     found.see(CONSUMER_KIND, WatchEvent(resource({})))
     theirs = resource(BLUE, "3")
@@ -172,8 +161,6 @@ def test_an_audit_asks_for_its_own_only() -> None:
 
 @pytest.mark.built
 def test_the_chart_hands_the_class_on() -> None:
-    """Two releases elect a leader each: their Leases have their names."""
-
     def environment(**values: Any) -> Settings:
         (container,) = one("Deployment", rendered(**values))["spec"]["template"]["spec"]["containers"]
         return read({item["name"]: item["value"] for item in container["env"] if "value" in item})

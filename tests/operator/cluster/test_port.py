@@ -34,7 +34,6 @@ PLACES = [pytest.param("memory"), pytest.param("client"), pytest.param("server",
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[Admin, ApiClient]]:
-    """With the CRDs."""
     with apiserver.running(places.work(), ("admin",), accounts=True) as found, pytest.MonkeyPatch.context() as patch:
         admin = Admin(found)
         install(admin.call)
@@ -54,7 +53,6 @@ def _accounts(body: Json) -> None:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The in-memory fake, the client before the in-memory fake, or a fresh namespace of the server."""
     if request.param != "server":
         memory = MemoryCluster(lambda: BEGIN)
         memory.admission = _accounts
@@ -68,7 +66,6 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_what_is_not_there_is_none(place: Place) -> None:
-    """And its deletion is done already."""
     assert place.get("Pod", "p") is None
     place.cluster.delete("Pod", place.namespace, "p", "uid")
 
@@ -90,21 +87,18 @@ def test_a_name_that_no_object_may_have_is_nobodys(place: Place, name: str) -> N
 
 
 def test_a_name_is_given_once(place: Place) -> None:
-    """Create refuses the second."""
     place.pod()
     with pytest.raises(Exists):
         place.pod()
 
 
 def test_a_check_makes_nothing(place: Place) -> None:
-    """It only asks whether the object would be made."""
     head = {"name": "asked", "namespace": place.namespace}
     place.cluster.check({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     assert place.get("Pod", "asked") is None
 
 
 def test_a_check_is_refused_in_the_servers_words(place: Place) -> None:
-    """An account that is not there, as in a namespace that nobody has prepared."""
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}}
     with pytest.raises(Rejected, match=r"service account .*none-such"):
         place.cluster.check({**body, "spec": {"serviceAccountName": "none-such", "containers": [{"name": "c", "image": "i"}]}})
@@ -121,7 +115,6 @@ def test_a_field_that_the_api_does_not_know_is_refused_by_its_name(place: Place)
 
 
 def test_lists_go_by_labels(place: Place) -> None:
-    """All labels have to match."""
     place.pod("a")
     place.pod("b", labels={"sluice.dev/consumer": "other"})
     found = place.cluster.list("Pod", place.namespace, {"sluice.dev/consumer": "orders"})
@@ -129,7 +122,6 @@ def test_lists_go_by_labels(place: Place) -> None:
 
 
 def test_a_label_without_a_value_has_to_be_there(place: Place) -> None:
-    """Its value may be any."""
     place.pod("a", labels={"sluice.dev/consumer": "other", "batch.kubernetes.io/job-name": "x"})
     place.pod("b", labels={"sluice.dev/consumer": "other"})
     found = place.cluster.list("Pod", place.namespace, {"batch.kubernetes.io/job-name": None})
@@ -137,14 +129,12 @@ def test_a_label_without_a_value_has_to_be_there(place: Place) -> None:
 
 
 def test_a_list_of_no_namespace_is_one_of_all(place: Place) -> None:
-    """As `kubectl get -A`."""
     place.pod("a")
     found = place.cluster.list("Pod", "", {"sluice.dev/consumer": "orders"})
     assert (place.namespace, "a") in {(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in found}
 
 
 def test_a_status_is_written_only_onto_what_was_seen(place: Place) -> None:
-    """The resourceVersion is the condition."""
     seen = place.consumer()
     place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"annotations": {"a": "b"}}})
     with pytest.raises(Conflict):
@@ -152,7 +142,6 @@ def test_a_status_is_written_only_onto_what_was_seen(place: Place) -> None:
 
 
 def test_a_status_write_touches_neither_spec_nor_generation(place: Place) -> None:
-    """The status subresource."""
     seen = place.consumer()
     place.cluster.replace_status({**seen, "spec": {**SPEC, "replicas": 9}, "status": {"phase": "Running"}})
     now = place.get(CONSUMER_KIND, "orders")
@@ -163,7 +152,6 @@ def test_a_status_write_touches_neither_spec_nor_generation(place: Place) -> Non
 
 
 def test_a_patch_of_the_spec_leaves_the_status_and_counts_the_generation(place: Place) -> None:
-    """As kubectl does it."""
     seen = place.consumer()
     place.cluster.replace_status({**seen, "status": {"phase": "Running"}})
     place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"spec": {"replicas": 3}, "status": {"phase": "x"}})
@@ -174,7 +162,6 @@ def test_a_patch_of_the_spec_leaves_the_status_and_counts_the_generation(place: 
 
 
 def test_a_patch_is_refused_when_its_condition_fails(place: Place) -> None:
-    """Another pod of that name, or one that changed since."""
     seen = place.pod()["metadata"]
     place.cluster.patch("Pod", place.namespace, "p", {"metadata": {"annotations": {"a": "b"}}})
     for condition in ({"uid": "another"}, {"resourceVersion": seen["resourceVersion"]}):
@@ -183,13 +170,11 @@ def test_a_patch_is_refused_when_its_condition_fails(place: Place) -> None:
 
 
 def test_a_patch_of_what_is_gone_is_a_conflict(place: Place) -> None:
-    """Look again."""
     with pytest.raises(Conflict):
         place.cluster.patch("Pod", place.namespace, "p", {"metadata": {"annotations": {"a": "b"}}})
 
 
 def test_a_deletion_is_for_one_uid(place: Place) -> None:
-    """Not for whoever bears the name now."""
     pod = place.pod()
     with pytest.raises(Conflict):
         place.cluster.delete("Pod", place.namespace, "p", "another")
@@ -198,7 +183,6 @@ def test_a_deletion_is_for_one_uid(place: Place) -> None:
 
 
 def test_a_finalizer_holds_a_resource_until_it_is_taken_off(place: Place) -> None:
-    """And then it is gone at once."""
     seen = place.consumer()
     place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"finalizers": ["sluice.dev/operator"]}})
     place.cluster.delete(CONSUMER_KIND, place.namespace, "orders", seen["metadata"]["uid"])
@@ -210,7 +194,6 @@ def test_a_finalizer_holds_a_resource_until_it_is_taken_off(place: Place) -> Non
 
 
 def test_a_lease_is_renewed_only_as_it_was_seen(place: Place) -> None:
-    """The election's whole use of the server, from an empty Lease on."""
     head = {"name": "l", "namespace": place.namespace}
     empty = place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head})
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 1, "renewTime": "2026-11-21T10:00:00.000001Z"}
@@ -224,7 +207,6 @@ def test_a_lease_is_renewed_only_as_it_was_seen(place: Place) -> None:
 
 
 def test_a_candidate_is_elected_and_releases(place: Place) -> None:
-    """One after the other, without a pause."""
     posts = [LeaseRef(place.namespace, "l", name) for name in ("a", "b")]
     first, second = (Candidate(place.cluster, post, ElectionTimings(duration=1, deadline=60)) for post in posts)
     place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": place.namespace}})
@@ -248,7 +230,6 @@ def test_a_namespace_is_found_by_its_name(place: Place) -> None:
 @pytest.mark.built
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> None:
-    """Every uid with its version, and nothing of the objects themselves."""
     body = place.consumer()
     assert isinstance(place.cluster, ApiServer)
     own = {body["metadata"]["uid"]: body["metadata"]["resourceVersion"]}
@@ -260,6 +241,5 @@ def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> Non
 @pytest.mark.built
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
-    """A schema is what the in-memory fake has not."""
     with pytest.raises(Rejected):
         place.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}})

@@ -21,20 +21,17 @@ from sluice_operator.election.thread import Election, LeaderOnly, NotLeader
 
 
 def dice(seed: int) -> Random:
-    """Chance that can be repeated."""
     return Random(seed)  # noqa: S311 - a simulation
 
 
 @pytest.fixture
 def town() -> Town:
-    """The chart's Lease, and nobody yet."""
     found = Town(dice(1))
     found.ship()
     return found
 
 
 def pair(town: Town) -> tuple[Process, Process]:
-    """A leader and a follower."""
     for _ in range(2):
         town.join()
     town.wait(5)
@@ -45,14 +42,12 @@ def pair(town: Town) -> tuple[Process, Process]:
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_never_two_lead_and_in_calm_weather_one_does(seed: int) -> None:
-    """Checked at every half second, and around every call."""
     town = rough_hours(dice(seed))
     assert len(town.leaders()) == 1
 
 
 @pytest.mark.parametrize(("make", "terms"), MUTANTS)
 def test_the_simulation_notices_each_rule_taken_out(make: type[Candidate], terms: ElectionTimings) -> None:
-    """A simulation that cannot fail proves nothing."""
     with pytest.raises(AssertionError, match="lead at"):
         [rough_hours(dice(seed), make, terms) for seed in range(300)]
 
@@ -66,7 +61,6 @@ def test_a_dead_leader_is_replaced_within_twenty_seconds(town: Town) -> None:
 
 
 def test_nobody_takes_over_while_the_leader_renews(town: Town) -> None:
-    """For ten minutes, in which nothing fails."""
     leader, _ = pair(town)
     town.wait(600)
     assert town.leaders() == [leader]
@@ -74,7 +68,6 @@ def test_nobody_takes_over_while_the_leader_renews(town: Town) -> None:
 
 
 def test_a_released_lease_is_taken_at_the_next_look(town: Town) -> None:
-    """A rolling update does not wait out anything."""
     leader, follower = pair(town)
     leader.candidate.release()
     leader.alive = False
@@ -84,7 +77,6 @@ def test_a_released_lease_is_taken_at_the_next_look(town: Town) -> None:
 
 
 def test_only_a_leader_releases(town: Town) -> None:
-    """A follower that ends leaves the Lease alone."""
     leader, follower = pair(town)
     before = town.memory.get(*WHERE)
     follower.candidate.release()
@@ -93,7 +85,6 @@ def test_only_a_leader_releases(town: Town) -> None:
 
 
 def test_a_release_that_comes_too_late_changes_nothing(town: Town) -> None:
-    """Its condition is the version it last saw."""
     leader, _ = pair(town)
     town.memory.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
     leader.candidate.release()
@@ -101,7 +92,6 @@ def test_a_release_that_comes_too_late_changes_nothing(town: Town) -> None:
 
 
 def test_a_leader_that_reaches_nobody_gives_up_before_another_may_begin(town: Town) -> None:
-    """At the deadline by its own clock, though no call ever ends."""
     leader, _ = pair(town)
     leader.busy = True  # its call hangs
     town.wait(TERMS.deadline / 0.9 + 0.5)
@@ -113,7 +103,6 @@ def test_a_leader_that_reaches_nobody_gives_up_before_another_may_begin(town: To
 
 
 def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> None:
-    """It does not even fight for it."""
     leader, _ = pair(town)
     town.memory.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
     with pytest.raises(LostLeadership, match="another"):
@@ -123,7 +112,6 @@ def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> Non
 
 
 def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
-    """The write is conditional on the version that was read."""
     leader, _ = pair(town)
     get = town.memory.get
 
@@ -139,7 +127,6 @@ def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
 
 
 def test_a_longer_term_of_another_version_is_respected(town: Town) -> None:
-    """The duration in the Lease counts if it is longer than ours."""
     _, follower = pair(town)
     leader = town.leaders()[0]
     town.memory.patch(*WHERE, {"spec": {"leaseDurationSeconds": 60}})
@@ -165,7 +152,6 @@ def test_an_absurd_term_keeps_nobody_from_leading_for_long(town: Town, seconds: 
 
 
 def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: Town) -> None:
-    """That there is none may be a mistake of somebody's; then it is made."""
     town.unship()
     process = town.join()
     town.wait(12)
@@ -175,7 +161,6 @@ def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: 
 
 
 def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
-    """Every write of a pass stands behind this."""
     memory = MemoryCluster(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
     port = LeaderOnly(memory, lambda: False)
     assert port.get("Pod", "a", "b") is None
@@ -193,15 +178,12 @@ def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
 
 
 class Silent:
-    """An API server that stops answering, in real time."""
-
     def __init__(self, memory: MemoryCluster) -> None:
         self.memory, self.answers, self.asked = memory, threading.Event(), threading.Event()
         self.answers.set()
         self.create, self.patch = memory.create, memory.patch
 
     def get(self, *name: str) -> Json | None:
-        """Hangs once it is told to."""
         if not self.answers.is_set():
             self.asked.set()
         self.answers.wait(3 * PATIENCE)
@@ -209,7 +191,6 @@ class Silent:
 
 
 def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> tuple[Election, threading.Event]:
-    """A real election, with threads."""
     elected, gone = threading.Event(), threading.Event()
 
     def leave(reason: str) -> None:
@@ -224,7 +205,6 @@ def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> t
 
 
 def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
-    """The second thread waits for no reply."""
     server, left = Silent(town.memory), list[str]()
     _, gone = elect(town, server, ElectionTimings(duration=3, deadline=0.6, retry=0.05), left)
     server.answers.clear()
@@ -234,14 +214,11 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
 
 
 class Faulty:
-    """An in-memory fake behind a client with a defect that shows once."""
-
     def __init__(self, memory: MemoryCluster) -> None:
         self.memory, self.calls = memory, 0
         self.create, self.patch = memory.create, memory.patch
 
     def get(self, *name: str) -> Json | None:
-        """Not an ApiError."""
         self.calls += 1
         if self.calls == 1:
             raise TypeError("a reply that nobody foresaw")
@@ -259,7 +236,6 @@ def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypat
 
 
 def test_an_election_that_is_stopped_releases_and_leaves_nothing_behind(town: Town) -> None:
-    """No thread, no name in the Lease, and no hasty end of the process."""
     left = list[str]()
     election, _ = elect(town, town.memory, ElectionTimings(retry=0.05), left)
     election.stop()

@@ -38,7 +38,6 @@ class Change:
 
 
 def letters(**given: str) -> Json:
-    """A spec whose dead letters go there."""
     return {"onError": {"deadLetter": given}}
 
 
@@ -51,17 +50,14 @@ MEMBER: Json = {"pool": "small", "replicas": 1}
 
 
 def in_region(region: str, role: str = AS_ROLE["roleArn"]) -> Json:
-    """A spec whose stream has a name, and is read as a role."""
     return {"stream": {"name": "orders", "region": region, "roleArn": role}}
 
 
 def move(to: Json, **given: Any) -> Json:
-    """A spec that moves the positions."""
     return {"position": {"id": "one", "to": to, **given}}
 
 
 def scaled(**bounds: int) -> Json:
-    """A spec whose number of executors the operator chooses."""
     return {"replicas": 1, "autoscale": bounds}
 
 
@@ -192,7 +188,6 @@ NAMES = {"orders": True, LONGEST: True, f"{LONGEST}a": False, "7up": False, "or.
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Caller]:
-    """A server that has nothing but the CRD."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
         install(caller.call)
@@ -200,12 +195,10 @@ def admin() -> Iterator[Caller]:
 
 
 def consumer(name: str, spec: Json) -> Json:
-    """A resource."""
     return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": name}, "spec": {**SPEC, **spec}}
 
 
 def change(admin: Caller, name: str, asked: Change) -> None:
-    """Make a resource, and patch it."""
     admin.call("POST", CONSUMERS, consumer(name, asked.before))
     try:
         admin.call("PATCH", f"{CONSUMERS}/{name}", {"spec": asked.patch}, MERGE)
@@ -215,7 +208,6 @@ def change(admin: Caller, name: str, asked: Change) -> None:
 
 @pytest.mark.parametrize(("message", "asked"), REFUSED)
 def test_a_change_that_a_rule_is_about_is_refused_in_its_words(admin: Caller, message: str, asked: Change) -> None:
-    """422, and the message of the rule."""
     with pytest.raises(AssertionError, match=f" 422 .*{message}"):
         change(admin, "orders", asked)
 
@@ -232,13 +224,11 @@ def test_a_form_that_aws_would_not_take_is_refused_by_its_field(admin: Caller, f
 
 @pytest.mark.parametrize("asked", TAKEN)
 def test_a_change_that_no_rule_is_about_is_taken(admin: Caller, asked: Change) -> None:
-    """Fields that are as they were, and one kind of dead letters in the place of another."""
     change(admin, "orders", asked)
 
 
 @pytest.mark.parametrize("spec", [letters(), letters(**FILES, **QUEUE)])
 def test_a_new_resource_is_judged_too(admin: Caller, spec: Json) -> None:
-    """Not only a change."""
     with pytest.raises(AssertionError, match=r" 422 .*deadLetter must have exactly one"):
         admin.call("POST", CONSUMERS, consumer("orders", spec))
 
@@ -246,7 +236,6 @@ def test_a_new_resource_is_judged_too(admin: Caller, spec: Json) -> None:
 @pytest.mark.parametrize("amount", ["abc", "-1", "", "1Zi", "1e9999999", "9" * 65, "1 Gi", -1])
 @pytest.mark.parametrize("place", ["driver", "executor"])
 def test_a_quantity_that_is_none_is_refused_at_once(admin: Caller, place: str, amount: str | int) -> None:
-    """By Kubernetes' own pattern, without a sign; one of such a size that nobody could compute it, too."""
     with pytest.raises(AssertionError, match=r" 422 .*spec\.\w+\.resources\.requests\.cpu"):
         admin.call("POST", CONSUMERS, consumer("orders", {place: {"resources": {"requests": {"cpu": amount}}}}))
 
@@ -262,13 +251,11 @@ def test_a_move_of_another_form_is_refused_by_the_server_and_by_the_operator(adm
 
 @pytest.mark.parametrize("amount", ["500m", "2Gi", "1.5", "+1", ".5", "1e3", "1E-3", 2, "2147483648", "12345678901234567890"])
 def test_a_quantity_is_taken_as_kubernetes_takes_it(admin: Caller, amount: str | int) -> None:
-    """In every form."""
     change(admin, "orders", Change({"driver": {"resources": {"limits": {"cpu": amount}}}}, {"replicas": 3}))
 
 
 @pytest.mark.parametrize(("name", "taken"), NAMES.items())
 def test_a_name_leaves_room_for_the_suffixes_of_pods(admin: Caller, name: str, taken: bool) -> None:  # noqa: FBT001 - a table
-    """At most 45 characters, and a label of DNS that begins with a letter."""
     if taken:
         change(admin, name, Change({}, {"replicas": 3}))
         return
@@ -284,7 +271,6 @@ def test_a_resource_that_no_operator_has_seen_is_in_progress_for_kstatus(admin: 
 
 
 def test_the_operator_reads_a_resource_that_it_has_not_seen_as_one_without_status(admin: Caller) -> None:
-    """The default of the schema is its own."""
     made = admin.call("POST", CONSUMERS, consumer("unread", {}))
     admin.call("DELETE", f"{CONSUMERS}/unread")
     assert load_status(made.get("status")) == Status()
@@ -295,7 +281,6 @@ SCALE = f"{CONSUMERS}/orders/scale"
 
 @pytest.fixture
 def chosen(admin: Caller) -> Iterator[Caller]:
-    """A consumer with `spec.autoscale`."""
     admin.call("POST", CONSUMERS, consumer("orders", {**scaled(max=8), "replicas": None}))
     yield admin
     admin.call("DELETE", f"{CONSUMERS}/orders")
@@ -314,7 +299,6 @@ def test_another_autoscaler_is_refused_through_scale_in_words(chosen: Caller, me
 
 
 def test_a_write_through_scale_that_asks_for_nothing_is_taken(chosen: Caller) -> None:
-    """And without `autoscale` any number is."""
     assert chosen.call("PATCH", SCALE, {"spec": {"replicas": 1}}, MERGE)["spec"]["replicas"] == 1
     chosen.call("PATCH", f"{CONSUMERS}/orders", {"spec": {"autoscale": None}}, MERGE)
     assert chosen.call("PATCH", SCALE, {"spec": {"replicas": 5}}, MERGE)["spec"]["replicas"] == 5
@@ -347,7 +331,6 @@ def test_every_rule_refuses_something_here() -> None:
 
 
 def messages(document: Any) -> Iterator[str]:
-    """Of all rules, wherever they stand."""
     if isinstance(document, dict):
         yield from (rule["message"] for rule in document.get("x-kubernetes-validations", ()))
         document = document.values()

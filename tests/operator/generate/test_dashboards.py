@@ -68,7 +68,6 @@ def named(expression: str) -> list[KnownMetric]:
 
 
 def of_series(name: str) -> tuple[KnownMetric, set[str]]:
-    """The metric of a series, and the labels of that series."""
     histogram, _, part = name.rpartition("_")
     for family in (KNOWN.get(name), KNOWN.get(histogram)):
         if family is not None and (family.kind == "histogram") == (family.name == histogram and part in {"bucket", "sum", "count"}):
@@ -77,22 +76,18 @@ def of_series(name: str) -> tuple[KnownMetric, set[str]]:
 
 
 def grouped(expression: str) -> set[str]:
-    """The labels that a query keeps."""
     return {label for labels in GROUPED.findall(expression) for label in re.findall(r"\w+", labels)}
 
 
 def panels(uid: str) -> Iterator[Json]:
-    """Without the rows' headings."""
     return (panel for panel in BOARDS[uid]["panels"] if panel["type"] != "row")
 
 
 def queries(uid: str) -> Iterator[tuple[str, Json]]:
-    """With the titles of their panels."""
     return ((panel["title"], query) for panel in panels(uid) for query in panel["targets"])
 
 
 def variables(uid: str) -> list[Json]:
-    """The choices at the top, without the data source's."""
     return [each for each in BOARDS[uid]["templating"]["list"] if each["type"] == "query"]
 
 
@@ -107,13 +102,11 @@ def test_every_metric_of_a_query_is_in_a_registry(uid: str, title: str, expressi
 
 
 def test_every_metric_is_on_a_dashboard() -> None:
-    """A new one belongs on a panel, too."""
     assert set(KNOWN) - {family.name for *_, expression in QUERIES for family in named(expression)} == set()
 
 
 @every_board
 def test_a_panel_says_what_its_metrics_say(uid: str) -> None:
-    """Each once, in the words of the registry."""
     for panel in panels(uid):
         found = {family.name: family.help.rstrip(".") for query in panel["targets"] for family in named(query["expr"])}
         assert panel["description"] == "\n\n".join(f"{name}: {text}." for name, text in found.items()), panel["title"]
@@ -128,7 +121,6 @@ def test_every_name_of_a_series_uses_labels_that_its_query_keeps(uid: str) -> No
 
 @every_board
 def test_every_variable_of_a_query_can_be_chosen(uid: str) -> None:
-    """Each after those that its own choice depends on."""
     chosen = {"datasource", "__rate_interval"}
     for variable in variables(uid):
         selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]).groups()  # type: ignore[union-attr]
@@ -152,14 +144,12 @@ WRONG = {
 
 @pytest.mark.parametrize("expression", WRONG)
 def test_a_query_of_what_is_not_there_is_found(expression: str) -> None:
-    """A metric as it is not scraped, and a label that it lacks."""
     with pytest.raises(ValueError, match=WRONG[expression]):
         named(expression)
 
 
 @every_board
 def test_panels_lie_side_by_side_and_none_on_another(uid: str) -> None:
-    """Within the width of the page; each with a number of its own."""
     found = BOARDS[uid]["panels"]
     assert set(Counter(panel["id"] for panel in found).values()) == {1}
     places = [panel["gridPos"] for panel in found]
@@ -171,7 +161,6 @@ def test_panels_lie_side_by_side_and_none_on_another(uid: str) -> None:
 
 @every_board
 def test_the_data_source_is_chosen_and_not_written_down(uid: str) -> None:
-    """By the variable, in every panel and query."""
     written = BOARDS[uid]
     assert written["templating"]["list"][0]["type"] == "datasource"
     uids = re.findall(r'"uid": "([^"]+)"', json.dumps(written["panels"]) + json.dumps(written["templating"]))
@@ -186,7 +175,6 @@ def kept(written: Json) -> Json:
 
 
 def lost(written: Any, read: Any, path: str = "") -> list[str]:
-    """Fields that were written, and that Grafana does not know or reads as something else."""
     if isinstance(written, dict) and isinstance(read, dict):
         return [found for key, value in written.items() for found in lost(value, read.get(key), f"{path}.{key}")]
     if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
@@ -202,7 +190,6 @@ def test_grafana_knows_every_field(uid: str) -> None:
 
 
 def test_a_link_leads_to_a_dashboard_and_its_variables() -> None:
-    """From a consumer's row in the table of all."""
     links = [link for uid in BOARDS for link in re.findall(r"/d/([\w-]+)\?([^\"]+)", json.dumps(BOARDS[uid]["panels"]))]
     assert links
     for uid, query in links:

@@ -25,14 +25,12 @@ SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_op
 
 
 def rows(heading: str, number: int = 1) -> list[list[str]]:
-    """The cells of the nth table under a heading, without its head; code marks taken off."""
     section = re.split(r"(?m)^## ", PAGE.split(f"\n## {heading}\n", 1)[1])[0]
     tables = re.findall(r"(?m)(?:^\|.*\n)+", section)
     return [[cell.strip().strip("`") for cell in line.strip().strip("|").split("|")] for line in tables[number - 1].splitlines()[2:]]
 
 
 def firsts(heading: str, number: int = 1) -> list[str]:
-    """The first column."""
     return [row[0] for row in rows(heading, number)]
 
 
@@ -45,7 +43,6 @@ def test_generated_parts_are_what_the_code_says() -> None:
 
 
 def test_every_rule_names_the_phases_it_ends_in() -> None:
-    """They are read off the rules' source; what it would look like is known for these."""
     known = {rule.__name__: reference.phases(rule) for rule in RULES}
     assert known["release"] == [Phase.DELETING]
     assert known["migrate"] == [Phase.PENDING, Phase.MIGRATING, Phase.FAILED]
@@ -55,12 +52,10 @@ def test_every_rule_names_the_phases_it_ends_in() -> None:
 
 
 def test_every_event_has_its_line() -> None:
-    """In the order of the enum."""
     assert firsts("Events") == [reason.value for reason in Reason]
 
 
 def test_every_phase_and_every_condition_has_its_line() -> None:
-    """As the code orders them."""
     assert firsts("Status") == [phase.value for phase in Phase]
     assert firsts("Status", 2) == [kind for kind, _ in VERDICTS]
 
@@ -73,13 +68,11 @@ def test_every_annotation_has_its_line() -> None:
 
 
 def test_every_exit_code_has_its_line() -> None:
-    """Of the programs, and of an operator that was deposed."""
     named = {int(row[0]): row[2] for row in rows("Exit codes") if row[0].isdigit()}
     assert named == {**EXITS, thread.LOST_LEADERSHIP: "deposed"}
 
 
 def test_the_election_takes_as_long_as_it_says() -> None:
-    """Deadline, duration, and both with a look."""
     terms = ElectionTimings()
     assert firsts("Replicas and the election")[0].endswith("(exit 70)")
     seconds = [row[1] for row in rows("Replicas and the election")]
@@ -88,7 +81,6 @@ def test_the_election_takes_as_long_as_it_says() -> None:
 
 
 def test_every_reason_a_pod_is_stuck_by_has_advice() -> None:
-    """And so has every exit, and every warning that stays."""
     told = {*STUCK.values(), *EXITS.values(), "Unschedulable", "OOMKilled", "Evicted", "Killed", "DriverLost", "Forced", "Failed"}
     assert told <= set(FAILURES)
 
@@ -104,7 +96,6 @@ def test_a_message_ends_with_what_to_do(message: str) -> None:
 
 
 def test_a_stalled_resource_always_says_what_to_do() -> None:
-    """Also for a driver's own words; but nothing is said twice, and nothing where there is nothing to do."""
     said = advised("Odd", "something odd", stalled=True)
     assert said == f"something odd. {OTHERS.do}."
     assert advised("Odd", said, stalled=True) == said

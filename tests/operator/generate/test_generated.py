@@ -29,7 +29,6 @@ def test_the_crd_of_pools_is_generated(path: str) -> None:
 
 
 def undescribed(schema: Json, path: str) -> list[str]:
-    """The fields of a schema that `kubectl explain` has no words for."""
     found = schema.get("properties", {}).items()
     below = [name for key, each in found for name in undescribed(each, f"{path}.{key}")]
     items = undescribed(schema["items"], f"{path}[]") if "items" in schema else []
@@ -38,13 +37,11 @@ def undescribed(schema: Json, path: str) -> list[str]:
 
 @pytest.mark.parametrize("part", ["spec", "status"])
 def test_explain_has_words_for_every_field(part: str) -> None:
-    """Of the spec, and of the status."""
     (version,) = crd.definition()["spec"]["versions"]
     assert undescribed(version["schema"]["openAPIV3Schema"]["properties"][part], part) == []
 
 
 def nodes(schema: Any) -> list[Json]:
-    """Every schema inside a schema."""
     if isinstance(schema, list):
         return [found for item in schema for found in nodes(item)]
     if not isinstance(schema, dict):
@@ -53,7 +50,6 @@ def nodes(schema: Any) -> list[Json]:
 
 
 def test_the_schema_is_structural() -> None:
-    """What Kubernetes does not take is not in it."""
     schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for node in nodes(schema):
         assert not {"$ref", "$defs", "anyOf", "allOf", "const", "prefixItems"} & set(node)
@@ -61,13 +57,11 @@ def test_the_schema_is_structural() -> None:
 
 
 def schema_of(part: str) -> Json:
-    """The schema of spec or status."""
     found: Json = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][part]
     return found
 
 
 def defaults(schema: Json) -> Any:
-    """What the API server fills in where nothing was written, or where an object was made that needs some field."""
     inner = {name: found for name, each in schema.get("properties", {}).items() if (found := defaults(each)) is not None}
     return inner or schema.get("default")
 
@@ -79,7 +73,6 @@ def test_hashes_pass_over_what_the_api_server_fills_in() -> None:
 
 
 def test_the_schema_has_the_defaults_of_the_models() -> None:
-    """`kubectl get -o yaml` shows what is in force."""
     bare = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "a:b"}}
     filled = {
         key: value for key, value in defaults(schema_of("spec")).items() if key not in {"onError", "migrateFrom", "position", "autoscale", "rollout"}
@@ -90,7 +83,6 @@ def test_the_schema_has_the_defaults_of_the_models() -> None:
 
 
 def test_a_field_that_the_schema_does_not_know_is_refused() -> None:
-    """Open are only the pipeline's arguments, what is Kubernetes' own, and the specs that the status keeps."""
     theirs = {"env[].valueFrom", "envFrom[].configMapRef", "envFrom[].secretRef", "volumes[]", "args"}
     pods = {"spec.driver.podTemplate", "spec.executor.podTemplate"}
     assert set(opened("spec", schema_of("spec"))) == {f"spec.pipeline.{field}" for field in theirs} | pods
@@ -98,7 +90,6 @@ def test_a_field_that_the_schema_does_not_know_is_refused() -> None:
 
 
 def opened(path: str, schema: Json) -> list[str]:
-    """Where unknown fields are kept."""
     here = [path] if schema.get(crd.OPEN) else []
     below = [found for name, each in schema.get("properties", {}).items() for found in opened(f"{path}.{name}", each)]
     return [*here, *below, *(opened(f"{path}[]", schema["items"]) if "items" in schema else [])]

@@ -22,7 +22,6 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Caller]:
-    """A server that has nothing but the CRDs."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
         install(caller.call)
@@ -30,7 +29,6 @@ def admin() -> Iterator[Caller]:
 
 
 def pool(name: str, **spec: Any) -> Json:
-    """A resource."""
     return {"apiVersion": "sluice.dev/v1alpha1", "kind": POOL_KIND, "metadata": {"name": name}, "spec": {**POOL, **spec}}
 
 
@@ -52,6 +50,5 @@ def test_a_pool_is_stored_and_so_is_all_that_the_operator_writes_of_it(admin: Ca
     ("small", {"replicas": -1}, "replicas"),
 ])  # fmt: skip
 def test_what_no_pool_may_say_is_refused(admin: Caller, name: str, spec: Json, word: str) -> None:
-    """By the field's name."""
     with pytest.raises(AssertionError, match=word):
         admin.call("POST", f"{POOLS}?dryRun=All", pool(name, **spec))

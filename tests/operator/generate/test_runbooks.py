@@ -21,17 +21,14 @@ SCREEN = re.compile(r"(?s)<!-- screen.*?<!-- end -->")
 
 
 def test_every_reason_has_a_runbook() -> None:
-    """And no runbook is for a reason that nobody gives."""
     assert {reason for reasons in RUNBOOKS.values() for reason in reasons} == set(FAILURES)
 
 
 def test_every_word_of_a_program_is_on_the_page() -> None:
-    """Also of those that have no advice of their own."""
     assert [word for word in sorted(OF_PROGRAMS) if f"`{word}`" not in PAGE] == []
 
 
 def test_every_alert_leads_to_a_runbook() -> None:
-    """Or to the table of reasons, where it is about any of them."""
     found = dict(ALERT.findall(ALERTS.read_text()))
     assert len(found) == ALERTS.read_text().count("- alert: ")
     assert set(found.values()) <= {slug(heading) for heading in (*RUNBOOKS, "By reason")}
@@ -43,13 +40,11 @@ def test_every_alert_is_on_the_page_by_its_name() -> None:
 
 
 def test_the_page_has_the_runbooks_in_their_order() -> None:
-    """After what is about all of them."""
     assert list(SECTIONS) == [*FIRST, *RUNBOOKS]
 
 
 @pytest.mark.parametrize("heading", RUNBOOKS)
 def test_a_runbook_says_what_it_means_what_to_do_when_it_is_over_and_when_to_ask(heading: str) -> None:
-    """In this order, with numbered steps or a table in between."""
     text = SCREEN.sub("", SECTIONS[heading])
     assert [part for part in re.findall(r"(?m)^\*\*([A-Z][\w ]+\.)\*\*", text) if part in PARTS] == PARTS
     done = text.split("**Do.**")[1].split("**Over when.**")[0]
@@ -58,7 +53,6 @@ def test_a_runbook_says_what_it_means_what_to_do_when_it_is_over_and_when_to_ask
 
 @pytest.mark.parametrize("heading", [heading for heading, reasons in RUNBOOKS.items() if reasons])
 def test_a_screen_of_a_runbook_shows_its_reason(heading: str) -> None:
-    """Some reason of those that lead to it; a runbook about what the operator cures by itself needs none. Pools have no screen yet."""
     screens = "".join(SCREEN.findall(SECTIONS[heading]))
     without = {"A pod or Job runs that the status does not name", "A consumer of a pool does not start", "A member ends the process of its pool"}
     assert heading in without or any(reason in screens for reason in RUNBOOKS[heading])

@@ -32,7 +32,6 @@ plain: 5
 
 
 def test_a_value_is_described_above_or_behind_its_key() -> None:
-    """A comment after an empty line belongs to nothing, and a # in a text is none."""
     assert values(EXAMPLE) == [
         Value("block", None, "A block, on two lines."),
         Value("block.above", "1", "Above."),
@@ -58,7 +57,6 @@ def test_the_readme_has_the_values_of_now() -> None:
 
 
 def test_every_value_is_described() -> None:
-    """By itself, or by its block, if its name says the rest."""
     found = values(SOURCE)
     blocks = {value.path for value in found if value.text}
     silent = [value.path for value in found if not value.text]

@@ -57,12 +57,10 @@ def scene() -> Iterator[Scene]:
 
 
 def plain() -> Json:
-    """The least pod."""
     return {"containers": [{"name": "web", "image": "web:1"}]}
 
 
 def refused(call: Callable[[], object]) -> bool:
-    """Whether the server says no."""
     try:
         call()
     except Denied:
@@ -82,7 +80,6 @@ def changed(body: Json, path: str, value: Any) -> Json:
 
 
 def test_all_that_operator_and_drivers_do_is_let_through(scene: Scene) -> None:
-    """With the objects that the code makes."""
     scene.operator.create(changed(driver(), "metadata.name", "orders-driver-2"), dry=True)
     scene.operator.create(job(), dry=True)
     scene.operator.patch(scene.mine, {"metadata": {"uid": scene.mine["metadata"]["uid"], "annotations": {"sluice.dev/executors": "3"}}})
@@ -97,20 +94,15 @@ def test_all_that_operator_and_drivers_do_is_let_through(scene: Scene) -> None:
 
 
 class Recorded(SimulatedCluster):
-    """The world whose operator's objects are written down, as it sends them."""
-
     def __init__(self) -> None:
         self.sent: list[tuple[str, Json]] = []
         super().__init__()
 
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
-        """A new process."""
         return replace(context, cluster=Recorder(context.cluster, self.sent))  # type: ignore[arg-type]  # it hands the rest on
 
 
 class Recorder:
-    """`Cluster` that writes down what is to be created, dry runs too."""
-
     def __init__(self, cluster: Cluster, sent: list[tuple[str, Json]]) -> None:
         self._cluster, self._sent = cluster, sent
 
@@ -118,12 +110,10 @@ class Recorder:
         return getattr(self._cluster, name)
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         self._sent.append(("create", copy.deepcopy(body)))
         return self._cluster.create(body)
 
     def check(self, body: Json) -> None:
-        """See Cluster."""
         self._sent.append(("check", copy.deepcopy(body)))
         self._cluster.check(body)
 
@@ -157,7 +147,6 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize(("path", "value"), FORBIDDEN.items(), ids=FORBIDDEN)
 def test_what_leads_out_of_a_pod_is_refused(scene: Scene, path: str, value: Any) -> None:
-    """In drivers, in the Job's template and in executors; the same by somebody else is none of its business."""
     bodies = [changed(driver(), "metadata.name", "orders-driver-9"), executor(scene.mine, "orders-1-exec-9")]
     for caller, body in zip((scene.operator, scene.driver), bodies, strict=True):
         with pytest.raises(Denied):
@@ -168,14 +157,12 @@ def test_what_leads_out_of_a_pod_is_refused(scene: Scene, path: str, value: Any)
 
 
 def test_a_refusal_says_whose_account_it_was(scene: Scene) -> None:
-    """403, which the operator shows as ApiRefused, and not 422."""
     with pytest.raises(Denied, match="not as cluster-admin-bot") as caught:
         scene.operator.create(changed(changed(driver(), "metadata.name", "x"), "spec.serviceAccountName", "cluster-admin-bot"), dry=True)
     assert "sluice-consumer" in str(caught.value)
 
 
 def test_pods_of_others_are_left_alone(scene: Scene) -> None:
-    """Neither made, nor changed, nor deleted; and not made to look like ours."""
     stranger = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": HERE, "name": "miner"}, "spec": plain()}
     ours = {"labels": {"app.kubernetes.io/managed-by": "sluice", "sluice.dev/consumer": "orders", "sluice.dev/role": "executor"}}
     for caller in (scene.operator, scene.driver):
@@ -235,7 +222,6 @@ def test_no_edit_makes_a_foreign_pod_one_of_ours(scene: Scene, name: str, owner:
 
 @pytest.mark.parametrize("place", ["name", "kind", "apiVersion", "controller"])
 def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) -> None:
-    """A pod that is not of the KinesisConsumer it is labelled with would outlive it, and nobody asked for it."""
     fresh = changed(driver(), "metadata.name", "orders-driver-8")
     scene.operator.create(fresh, dry=True)
     for body in (fresh, job()):
@@ -244,7 +230,6 @@ def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) 
 
 
 def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
-    """Though it runs as the same account: its report, its executors' template, its epoch, an executor under its name."""
     other = Caller(scene.admin.server, CONSUMER, scene.theirs["metadata"]["uid"])
     forged = {"metadata": {"annotations": {"sluice.dev/report": '{"phase": "Running"}'}}}
     assert refused(lambda: other.patch(scene.mine, forged))
@@ -258,7 +243,6 @@ def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
 
 
 def test_a_driver_makes_no_driver_and_no_job(scene: Scene) -> None:
-    """Only the operator does."""
     assert refused(lambda: scene.driver.create(changed(driver(), "metadata.name", "orders-driver-3"), dry=True))
     assert refused(lambda: scene.driver.create(job(), dry=True))
 
@@ -274,13 +258,11 @@ def test_a_driver_makes_no_driver_and_no_job(scene: Scene) -> None:
     ids=json.dumps,
 )
 def test_what_a_pod_is_stays(scene: Scene, changes: Json) -> None:
-    """Annotations and other labels may change, and nothing else."""
     assert refused(lambda: scene.operator.patch(scene.mine, changes))
     assert refused(lambda: scene.driver.patch(scene.mine, changes))
 
 
 def test_everybody_else_works_as_before(scene: Scene) -> None:
-    """The policy is about Sluice's accounts only."""
     user = Caller(scene.admin.server, "somebody")
     user.patch(scene.web, {"metadata": {"labels": {"a": "b"}}})
     user.delete(scene.mine)
@@ -299,18 +281,15 @@ def test_the_policy_is_an_option() -> None:
 
 
 def policy(**values: Any) -> str:
-    """As text."""
     return json.dumps(one("ValidatingAdmissionPolicy", rendered(admissionPolicy={"enabled": True}, **values)))
 
 
 def test_accounts_of_the_policy_are_those_that_the_operator_allows() -> None:
-    """The usual two, whatever the executors' is called, and those of `policy.serviceAccounts`."""
     assert "['sluice-consumer','sluice-executor']" in policy()
     names: Json = {"executorServiceAccount": {"name": ""}}
     assert "['sluice-consumer','orders']" in policy(consumer=names, policy={"serviceAccounts": ["orders"]})
 
 
 def test_privileged_pods_are_allowed_by_the_same_value() -> None:
-    """Operator and API server say the same."""
     assert "hostPath" in policy()
     assert "hostPath" not in policy(policy={"privilegedPods": True})

@@ -29,33 +29,27 @@ GIVEN_BY_THE_SCRAPE = {"namespace", "pod", "sluice_dev_consumer"}
 
 
 def rule(**values: Any) -> Json:
-    """The PrometheusRule, with alerts of drivers."""
     return one("PrometheusRule", rendered(**DRIVERS, prometheusRule={"enabled": True, **values}))
 
 
 @functools.cache
 def alerts() -> dict[str, Json]:
-    """Every alert by its name."""
     return {alert["alert"]: alert for group in rule()["spec"]["groups"] for alert in group["rules"]}
 
 
 def operators() -> dict[str, set[str]]:
-    """The operator's metrics with their labels, from its registry."""
     return {name: set(labels) for name, _kind, labels, _help in reference.families()}
 
 
 def drivers() -> dict[str, set[str]]:
-    """The driver's metrics with their labels, from its registry."""
     return {family.name: set(family.labels) for family in FAMILIES}
 
 
 def named(expression: str) -> set[str]:
-    """The metrics in an expression."""
     return set(re.findall(r"\bsluice_(?!dev_)\w+", expression))
 
 
 def test_every_metric_of_an_alert_exists() -> None:
-    """In the group of the program that serves it: the operator's, or the driver's."""
     for group in rule()["spec"]["groups"]:
         known = drivers() if group["name"] == "sluice.drivers" else operators()
         for alert in group["rules"]:
@@ -64,7 +58,6 @@ def test_every_metric_of_an_alert_exists() -> None:
 
 
 def test_every_label_of_an_alert_exists() -> None:
-    """What it groups and selects by is a label of its metrics, or given by the scrape; its texts use what it groups by."""
     known = drivers() | operators()
     for alert in alerts().values():
         grouped = {label for labels in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in re.split(r",\s*", labels)}
@@ -90,7 +83,6 @@ def test_every_alert_has_a_runbook_that_exists() -> None:
 
 
 def test_values_choose_and_change_alerts() -> None:
-    """Without a port of drivers none of theirs; fewer, more, with other labels, another lag; those of the release's own namespace."""
     groups = one("PrometheusRule", rendered(prometheusRule={"enabled": True}))["spec"]["groups"]
     assert [group["name"] for group in groups] == ["sluice.operator", "sluice.consumers", "sluice.pools"]
     mine = {"name": "mine", "rules": [{"alert": "Mine", "expr": "sluice_leader == 0"}]}
@@ -116,25 +108,21 @@ def test_an_alert_that_does_not_exist_cannot_be_left_out() -> None:
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    """Prometheus' own judge of rules."""
     return prometheus.program("promtool")
 
 
 def judged(*command: str, folder: Path) -> None:
-    """Run promtool."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_prometheus_takes_the_rules(promtool: str, tmp_path: Path) -> None:
-    """Expressions and the texts, with what is filled in."""
     (tmp_path / "rules.json").write_text(json.dumps(rule()["spec"]))
     judged(promtool, "check", "rules", "rules.json", folder=tmp_path)
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{case.alert}-{n}" for n, case in enumerate(CASES)])
 def test_an_alert_fires_when_it_should(promtool: str, tmp_path: Path, number: int) -> None:
-    """And does not when it should not."""
     case: Case = CASES[number]
     bare = {key: value for key, value in alerts()[case.alert].items() if key != "annotations"}
     (tmp_path / "rules.json").write_text(json.dumps({"groups": [{"name": "tried", "rules": [bare]}]}))
@@ -143,7 +131,6 @@ def test_an_alert_fires_when_it_should(promtool: str, tmp_path: Path, number: in
 
 
 def test_every_alert_is_tried_both_ways() -> None:
-    """Firing and not."""
     for fires in (True, False):
         assert {case.alert for case in CASES if bool(case.fires) == fires} == set(alerts())
 

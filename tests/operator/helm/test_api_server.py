@@ -32,7 +32,6 @@ STRICT = "dryRun=All&fieldValidation=Strict"
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Caller]:
-    """A server with the namespaces, and with the Prometheus operator's CRDs."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
         for name in NAMESPACES:
@@ -46,7 +45,6 @@ def admin() -> Iterator[Caller]:
 
 
 def kind(caller: Caller, version: str, name: str) -> Json:
-    """What discovery says of a kind; empty if it is not served."""
     where = "api/v1" if version == "v1" else f"apis/{version}"
     try:
         served = caller.call("GET", where)["resources"]
@@ -56,7 +54,6 @@ def kind(caller: Caller, version: str, name: str) -> Json:
 
 
 def path(caller: Caller, body: Json) -> str:
-    """The collection of an object."""
     found = kind(caller, body["apiVersion"], body["kind"])
     group = "api/v1" if body["apiVersion"] == "v1" else f"apis/{body['apiVersion']}"
     return f"{group}/namespaces/{body['metadata']['namespace']}/{found['name']}" if found["namespaced"] else f"{group}/{found['name']}"
@@ -78,27 +75,23 @@ def test_the_api_server_would_refuse_a_mistake(admin: Caller) -> None:
 
 @pytest.fixture
 def empty() -> Iterator[apiserver.LocalApiServer]:
-    """A server of its own, with the operator's namespace."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         Caller(server).call("POST", "api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         yield server
 
 
 def environment(server: apiserver.LocalApiServer, pod: Json) -> dict[str, str]:
-    """What the chart sets in a pod's container, and the way to the server."""
     found = {item["name"]: item["value"] for item in pod["containers"][0]["env"] if "value" in item}
     return {**os.environ, **found, "KUBECONFIG": str(server.kubeconfig(ADMIN)), "SLUICE_PORT": str(free_port(LOOPBACK))}
 
 
 def helm_test(server: apiserver.LocalApiServer) -> subprocess.Popen[str]:
-    """The command of the pod."""
     pod = one("Pod", rendered())["spec"]
     command = [sys.executable, *pod["containers"][0]["command"][1:]]
     return subprocess.Popen(command, env=environment(server, pod), stdout=subprocess.PIPE, text=True)
 
 
 def test_helm_test_passes_beside_an_operator(empty: apiserver.LocalApiServer) -> None:
-    """With the settings of the chart, in processes of their own; one that began before there was a CRD fails. The CRD of pools is not needed."""
     caller, objects = Caller(empty), rendered()
     early = helm_test(empty)
     assert early.stdout is not None

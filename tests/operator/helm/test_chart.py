@@ -24,14 +24,12 @@ Json = dict[str, Any]
 
 
 def container(objects: list[Json]) -> Json:
-    """The operator's."""
     (found,) = one("Deployment", objects)["spec"]["template"]["spec"]["containers"]
     body: Json = found
     return body
 
 
 def settings(objects: list[Json]) -> dict[str, str]:
-    """The environment, as far as it is written out."""
     return {item["name"]: item["value"] for item in container(objects)["env"] if "value" in item}
 
 
@@ -46,13 +44,11 @@ def test_two_replicas_elect_one_by_a_lease_of_the_release() -> None:
 
 
 def homes(objects: list[Json]) -> set[tuple[str, str]]:
-    """Namespaces and names of the accounts that consumers run as."""
     here = one("Deployment", objects)["metadata"]["namespace"]
     return {(a["metadata"]["namespace"], a["metadata"]["name"]) for a in of("ServiceAccount", objects) if a["metadata"]["namespace"] != here}
 
 
 def test_consumers_get_an_account_where_the_operator_looks_after_them() -> None:
-    """None in `default` that nobody asked for; all the watched ones, unless some of them are named."""
     assert homes(rendered()) == set()
     assert homes(rendered(watchNamespaces=["a", "b"])) >= {("a", "sluice-consumer"), ("b", "sluice-consumer")}
     assert {namespace for namespace, _ in homes(rendered(watchNamespaces=["a", "b"], consumer={"namespaces": ["b"]}))} == {"b"}
@@ -61,7 +57,6 @@ def test_consumers_get_an_account_where_the_operator_looks_after_them() -> None:
 
 
 def test_notes_say_what_is_missing(tmp_path: Path) -> None:
-    """An account for consumers, where the chart made none; a registry, where the image has none."""
     bare = notes(tmp_path)
     assert "consumer.namespaces={my-namespace}" in bare
     assert "names no registry" in bare
@@ -72,14 +67,12 @@ def test_notes_say_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_an_account_where_nobody_looks_is_refused() -> None:
-    """The two values contradict each other; the message names both, and the namespace."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         rendered(watchNamespaces=["a"], consumer={"namespaces": ["a", "default"]})
     assert all(word in caught.value.stderr for word in ("consumer.namespaces", "default", "watchNamespaces"))
 
 
 def test_an_update_never_takes_the_last_replica() -> None:
-    """The new one is ready, with a warm cache, before an old one goes."""
     strategy = one("Deployment", rendered())["spec"]["strategy"]
     assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
@@ -91,7 +84,6 @@ def test_a_budget_keeps_one_replica_where_there_are_two(replicas: int, budgets: 
 
 
 def test_probes_ask_what_is_served() -> None:
-    """Liveness and readiness are two questions."""
     found = container(rendered())
     port = found["ports"][0]
     assert port["containerPort"] == read({}).port
@@ -101,7 +93,6 @@ def test_probes_ask_what_is_served() -> None:
 
 
 def test_the_pod_is_restricted() -> None:
-    """By the letter of Kubernetes' Pod Security Standards, level restricted; and it cannot write to its own files."""
     objects = rendered()
     pod, found = one("Deployment", objects)["spec"]["template"]["spec"], container(objects)
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -112,7 +103,6 @@ def test_the_pod_is_restricted() -> None:
 
 
 def test_what_not_every_cluster_has_is_off_until_it_is_asked_for() -> None:
-    """A NetworkPolicy and PodMonitors."""
     assert of("NetworkPolicy", rendered()) == of("PodMonitor", rendered()) == []
     peer = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
     asked = rendered(networkPolicy={"enabled": True, "metricsFrom": [peer]}, podMonitor={"enabled": True, "labels": {"team": "a"}})
@@ -126,7 +116,6 @@ def test_what_not_every_cluster_has_is_off_until_it_is_asked_for() -> None:
 
 
 def test_drivers_serve_metrics_where_the_chart_says() -> None:
-    """On no port until one is given; `extraEnv` still wins, for the last of a name counts."""
     port = "SLUICE_DRIVER_METRICS_PORT"
     assert port not in settings(rendered())
     asked = settings(rendered(driverMetrics={"port": 9404}))
@@ -136,7 +125,6 @@ def test_drivers_serve_metrics_where_the_chart_says() -> None:
 
 @pytest.mark.parametrize(("watched", "where"), [([], {"any": True}), (["a", "b"], {"matchNames": ["a", "b"]})])
 def test_drivers_are_scraped_in_every_namespace_that_is_looked_after(watched: list[str], where: Json) -> None:
-    """By what the operator really gives a driver's pod; a series says whose driver it is."""
     asked = rendered(watchNamespaces=watched, driverMetrics={"port": 9404, "podMonitor": {"enabled": True, "labels": {"team": "a"}}})
     spec = one("PodMonitor", asked)["spec"]
     assert spec["namespaceSelector"] == where
@@ -162,7 +150,6 @@ def test_replicas_prefer_different_nodes_unless_told_otherwise() -> None:
 
 
 def accounts(objects: list[Json]) -> dict[str, Json]:
-    """Those of consumers, by name."""
     return {body["metadata"]["name"]: body for body in of("ServiceAccount", objects) if body["metadata"]["namespace"] == "team"}
 
 
@@ -171,7 +158,6 @@ TEAM: Json = {"namespaces": ["team"], "serviceAccount": {"annotations": {"role":
 
 
 def test_executors_have_an_account_that_may_do_nothing() -> None:
-    """It has the annotations of the drivers' account, and some of its own; the operator knows it by name."""
     objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": "idle", "annotations": {"role": "x"}}})
     found = accounts(objects)
     assert found[DRIVERS]["metadata"]["annotations"] == {"role": "a", "kept": "b"}
@@ -185,21 +171,18 @@ def test_executors_have_an_account_that_may_do_nothing() -> None:
 
 
 def test_without_a_name_there_is_no_account_for_executors() -> None:
-    """They run as the driver's then."""
     objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": ""}})
     assert set(accounts(objects)) == {DRIVERS}
     assert read(settings(objects)).executor_account is None
 
 
 def test_secrets_for_pulling_are_given_to_every_account_of_consumers() -> None:
-    """As a pod takes them from its account."""
     found = accounts(rendered(consumer={**TEAM, "imagePullSecrets": [{"name": "registry"}]}))
     assert [body["imagePullSecrets"] for body in found.values()] == [[{"name": "registry"}]] * 2
     assert not [body for body in accounts(rendered(consumer=TEAM)).values() if "imagePullSecrets" in body]
 
 
 def test_the_operator_is_told_the_policy_and_who_it_is_itself() -> None:
-    """Tenants are kept in bounds unless the chart says otherwise."""
     account = one("Deployment", rendered())["spec"]["template"]["spec"]["serviceAccountName"]
     assert read(settings(rendered())).policy == Policy(own=(NAMESPACE, account))
     told = read(settings(rendered(policy={"privilegedPods": True, "serviceAccounts": ["a", "b"]}, serviceAccount={"name": "me"}))).policy
@@ -220,7 +203,6 @@ UNKNOWN: tuple[Json, ...] = (
 
 @pytest.mark.parametrize("values", UNKNOWN)
 def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
-    """By values.schema.json, before anything is installed."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         rendered(**values)
     assert "schema" in caught.value.stderr

@@ -14,7 +14,6 @@ Json = dict[str, Any]
 
 
 def boards(**values: Any) -> dict[str, Json]:
-    """The ConfigMaps of dashboards by the name of the file in them."""
     objects = rendered(grafanaDashboards={"enabled": True, **values}, driverMetrics={"port": 9404})
     maps = [body for body in of("ConfigMap", objects) if "-dashboard-" in body["metadata"]["name"]]
     assert {len(body["data"]) for body in maps} == {1}
@@ -22,7 +21,6 @@ def boards(**values: Any) -> dict[str, Json]:
 
 
 def test_a_dashboard_is_the_generated_file() -> None:
-    """Each in a ConfigMap of its own, in the release's namespace; templates of Grafana in it stay as they are."""
     found, files = boards(), {path.name: path.read_text(encoding="utf-8") for path in (CHART / "files" / "dashboards").iterdir()}
     assert set(found) == set(files)
     for name, body in found.items():
@@ -44,7 +42,6 @@ def test_the_sidecar_finds_them_by_their_label() -> None:
 
 
 def test_there_is_none_unless_asked_for_and_none_without_data() -> None:
-    """All of a shard's comes from its driver."""
     assert of("ConfigMap", rendered()) == []
     without = [name for body in of("ConfigMap", rendered(grafanaDashboards={"enabled": True})) for name in body["data"]]
     assert without == ["sluice-consumer.json", "sluice-fleet.json"]

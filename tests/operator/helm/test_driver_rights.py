@@ -60,15 +60,12 @@ HASTE = {
 
 
 class Told:
-    """The driver's process. Each order waits for its answer."""
-
     def __init__(self, settings: dict[str, str]) -> None:
         command = [sys.executable, str(Path(__file__).parents[1] / "spark_driver.py"), json.dumps(settings)]
         home = os.environ | spark_home.lean(os.environ)
         self._process = subprocess.Popen(command, env=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self, word: str) -> list[str]:
-        """The rest of the line that begins with it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             said = line.split()
@@ -77,14 +74,12 @@ class Told:
         raise AssertionError(f"the driver ended with {self._process.wait()} instead of '{word}'")
 
     def tell(self, order: str) -> list[str]:
-        """An order, and what it brought."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{order}\n")
         self._process.stdin.flush()
         return self.answer(order.partition(" ")[0])
 
     def end(self) -> None:
-        """It has nothing left to do."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -95,7 +90,6 @@ class Told:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[apiserver.LocalApiServer]:
-    """With the accounts, rights, bindings and the admission policy that the chart makes for drivers; it enforces Pod Security `restricted`."""
     chart = rendered(consumer={"namespaces": [HOME]}, admissionPolicy={"enabled": True})
     objects = [body for kind in OBJECTS for body in of(kind, chart) if body["metadata"]["namespace"] == HOME]
     with apiserver.running(places.work(), ("admin",), reads=True) as found:
@@ -126,7 +120,6 @@ def calls(server: apiserver.LocalApiServer, tmp_path_factory: pytest.TempPathFac
 
 @contextmanager
 def running(settings: dict[str, str], admin: Admin, folder: Path) -> Iterator[tuple[Told, Kubelet]]:
-    """A driver with a kubelet for its executors, while the block lasts."""
     with Kubelet(admin, HOME, folder) as kubelet:
         driver = Told(settings)
         try:
@@ -138,7 +131,6 @@ def running(settings: dict[str, str], admin: Admin, folder: Path) -> Iterator[tu
 
 
 def access(server: apiserver.LocalApiServer, here: conf.PodAddress) -> dict[str, str]:
-    """Where Spark finds the server, and who it is there: the account, by a token of this pod, as the kubelet asks for it."""
     bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": here.name, "uid": here.uid}}
     token = Admin(server).call("POST", f"api/v1/namespaces/{HOME}/serviceaccounts/{ACCOUNT}/token", {"spec": bound})["status"]["token"]
     return {
@@ -163,7 +155,6 @@ def is_refused(server: apiserver.LocalApiServer, token: str) -> bool:
 
 
 def made(admin: Admin, folder: Path, attempt: int) -> tuple[conf.PodAddress, dict[str, str]]:
-    """The driver's pod, which runs, and Spark's settings as it gets them."""
     name = f"orders-driver-{attempt}"
     pod = driver_pod(RESOURCE, DesiredSpec(parse(SPEC), SPEC), DriverStatus(attempt=attempt, pod=name), Settings())
     pod["metadata"].pop("ownerReferences")  # of a resource that is not there
@@ -180,7 +171,6 @@ def made(admin: Admin, folder: Path, attempt: int) -> tuple[conf.PodAddress, dic
 
 
 def live(driver: Told, kubelet: Kubelet, admin: Admin) -> None:
-    """All that happens to executors."""
     driver.tell("job")
     driver.tell("target 3")
     driver.tell("live 3")
@@ -207,13 +197,11 @@ def live(driver: Told, kubelet: Kubelet, admin: Admin) -> None:
 
 
 def replaced(driver: Told, kubelet: Kubelet, lost: str) -> None:
-    """Two run again, of which this is none."""
     assert processes.poll(lambda: lost not in kubelet.names() and len(kubelet.names()) == 2, 60)
     driver.tell("live 2")
 
 
 def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, folder: Path) -> None:
-    """What our own driver asks: the target, and its report."""
     (folder / "token").write_text(f"{token}\n")
     (folder / "ca.crt").write_bytes(server.authority.read_bytes())
     host, _, port = server.url.removeprefix("https://").partition(":")
@@ -228,7 +216,6 @@ def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, 
 
 
 def made_by_the_driver(audit: Path) -> tuple[set[Right], set[Right]]:
-    """Every call that it made, by what it has to be allowed, and those of them that were refused."""
     every = (json.loads(line) for line in audit.read_text().splitlines())
     entries = [entry for entry in every if entry["user"]["username"] == USER and "dryRun" not in entry["requestURI"]]
     named = [entry for entry in entries if "objectRef" in entry]  # not the server's version
@@ -236,19 +223,16 @@ def made_by_the_driver(audit: Path) -> tuple[set[Right], set[Right]]:
 
 
 def right(entry: Json) -> Right:
-    """What a caller has to be allowed."""
     about = entry["objectRef"]
     return entry["verb"], about.get("apiGroup", ""), "/".join(filter(None, (about["resource"], about.get("subresource"))))
 
 
 def granted(objects: list[Json]) -> set[Right]:
-    """What the chart lets a driver do."""
     (role,) = (body for body in of("Role", objects) if body["metadata"]["name"] == ACCOUNT)
     return {(verb, group, kind) for rule in role["rules"] for group in rule["apiGroups"] for kind in rule["resources"] for verb in rule["verbs"]}
 
 
 def test_rights_are_the_calls(calls: set[Right]) -> None:
-    """No Service, no ConfigMap, no claim, and nothing by the dozen."""
     assert granted(rendered(consumer={"namespaces": [HOME]})) == calls
 
 

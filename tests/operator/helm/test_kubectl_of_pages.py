@@ -36,7 +36,6 @@ WAITS = "kubectl wait --for=condition="  # for what only a working operator make
 
 @pytest.fixture(scope="module")
 def kubeconfig() -> Iterator[Path]:
-    """An administrator's, of a server that has the CRD."""
     with apiserver.running(places.work(), ("admin",)) as server:
         install(Admin(server).call)
         yield server.kubeconfig("admin")
@@ -44,18 +43,15 @@ def kubeconfig() -> Iterator[Path]:
 
 @pytest.fixture
 def typed(kubeconfig: Path, tmp_path: Path) -> Typed:
-    """Runs commands in a folder of their own; returns what they printed."""
     path = f"{apiserver.kubectl(places.work()).parent}{os.pathsep}{os.environ['PATH']}"
     return lambda commands: run("bash", "-euc", commands, cwd=tmp_path, env={"KUBECONFIG": str(kubeconfig), "PATH": path})
 
 
 def merged(body: Json, part: Json) -> Json:
-    """A manifest with a part of one."""
     return body | {name: merged(body.get(name, {}), value) if isinstance(value, dict) else value for name, value in part.items()}
 
 
 def consumers() -> list[Any]:
-    """Each KinesisConsumer of docs/, and each part of one as a part of that of docs/start/eks.md."""
     whole = yaml.safe_load(page_blocks.beginning("docs/start/eks.md", "apiVersion:"))
     found = []
     for page in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")):
@@ -99,7 +95,6 @@ def test_argo_cds_configmap_gets_the_health_check_and_keeps_what_it_has(typed: T
 
 @pytest.fixture(params=MIGRATE)
 def page(typed: Typed, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A page of docs/migrate, and the Deployment that it comes from, if it has one."""
     name = f"docs/migrate/{request.param}.md"
     deployments = set(re.findall(r"kubectl scale deployment (\S+)", (ROOT / name).read_text()))
     for each in deployments:

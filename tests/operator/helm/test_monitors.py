@@ -32,7 +32,6 @@ def test_a_service_monitor_brings_the_service_that_it_selects() -> None:
 
 
 def test_series_keep_the_namespace_of_their_consumer() -> None:
-    """The operator tells of resources elsewhere; a driver tells of itself, and is not asked whose it is."""
     for kind in ("podMonitor", "serviceMonitor"):
         (monitor,) = (body for body in rendered(**{kind: {"enabled": True}}) if body["kind"].endswith("Monitor"))
         (endpoint,) = monitor["spec"].get("podMetricsEndpoints") or monitor["spec"]["endpoints"]
@@ -43,7 +42,6 @@ def test_series_keep_the_namespace_of_their_consumer() -> None:
 
 @pytest.mark.parametrize("place", ["podMonitor", "serviceMonitor", "driverMetrics.podMonitor"])
 def test_a_scrape_is_what_its_values_say(place: str) -> None:
-    """Interval, timeout, labels of series, and by what a Prometheus selects the monitor; a timeout only if there is one."""
     relabelings = [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}]
     said = {"interval": "15s", "scrapeTimeout": "10s", "relabelings": relabelings, "metricRelabelings": relabelings}
     monitor, endpoint = asked(place, {"enabled": True, "labels": {"release": "p"}, "annotations": {"a": "b"}, **said})
@@ -54,7 +52,6 @@ def test_a_scrape_is_what_its_values_say(place: str) -> None:
 
 
 def asked(place: str, monitor: Json) -> tuple[Json, Json]:
-    """The only monitor, and its endpoint."""
     values = {"driverMetrics": {"port": 9404, "podMonitor": monitor}} if "." in place else {place: monitor}
     (found,) = (body for body in rendered(**values) if body["kind"].endswith("Monitor"))
     (endpoint,) = found["spec"].get("podMetricsEndpoints") or found["spec"]["endpoints"]

@@ -33,7 +33,6 @@ CLOSED: Json = {"ingress": True, "egress": True}
 
 
 def pods(namespace: str, name: str) -> tuple[Place, Place, Place]:
-    """Driver, executor and migration of one consumer, as the operator makes them."""
     resource = Resource(namespace=namespace, name=name, uid="u", version="7", generation=3)
     raw = {**SPEC, "migrateFrom": {"table": "old-table"}}
     wanted, settings = DesiredSpec(parse(raw), raw), Settings(driver_metrics=METRICS)
@@ -47,7 +46,6 @@ def pods(namespace: str, name: str) -> tuple[Place, Place, Place]:
 
 
 def named(body: Json) -> dict[str, int]:
-    """A pod's ports by name."""
     return {port["name"]: port["containerPort"] for container in body["spec"]["containers"] for port in container.get("ports") or ()}
 
 
@@ -56,7 +54,6 @@ ELSEWHERE, _, _ = pods("b", "orders")
 
 
 def policies(**consumers: Any) -> list[Json]:
-    """Those of the chart, for two namespaces, with a port for metrics."""
     network = {"enabled": True, "metricsFrom": [MONITORING], "consumers": consumers}
     asked = rendered(consumer={"namespaces": ["a", "b"]}, networkPolicy=network, driverMetrics={"port": METRICS})
     return of("NetworkPolicy", asked)
@@ -76,13 +73,11 @@ def test_spark_works_within_every_policy(consumers: Json, source: Place, target:
 @pytest.mark.parametrize("source", [STRANGER, ELSEWHERE, MIGRATION, AWS, Place(NAMESPACE, {"app.kubernetes.io/name": "sluice"})])
 @pytest.mark.parametrize("target", [DRIVER, EXECUTOR])
 def test_nobody_else_reaches_drivers_and_executors(source: Place, target: Place, port: Port) -> None:
-    """Not other pods of the namespace, not consumers of another one, not the operator."""
     assert allowed([], source, target, port)
     assert not allowed(policies(ingress=True), source, target, port)
 
 
 def test_metrics_of_drivers_are_read_from_where_the_values_say() -> None:
-    """And nothing else of theirs."""
     closed = policies(**CLOSED)
     assert allowed(closed, PROMETHEUS, DRIVER, Port(METRICS))
     assert not allowed(closed, PROMETHEUS, DRIVER, SPARK)
@@ -91,7 +86,6 @@ def test_metrics_of_drivers_are_read_from_where_the_values_say() -> None:
 
 
 def test_without_a_port_for_metrics_nothing_is_opened() -> None:
-    """No rule names a port that no pod has."""
     asked = rendered(consumer={"namespaces": ["a"]}, networkPolicy={"consumers": CLOSED})
     assert not allowed(of("NetworkPolicy", asked), PROMETHEUS, DRIVER, Port(METRICS))
 
@@ -119,7 +113,6 @@ def test_only_the_driver_speaks_to_the_api_server() -> None:
 
 
 def test_what_pipelines_write_to_is_opened_by_values() -> None:
-    """By a port, or by a whole rule."""
     assert allowed(policies(**CLOSED, ports=[443, POSTGRES.number]), EXECUTOR, DATABASE, POSTGRES)
     rule = {"to": [{"ipBlock": {"cidr": "192.168.7.0/24"}}], "ports": [{"port": POSTGRES.number, "protocol": "TCP"}]}
     opened = policies(**CLOSED, rules=[rule])
@@ -134,7 +127,6 @@ def test_one_direction_leaves_the_other_alone() -> None:
 
 
 def test_policies_stand_in_every_namespace_with_consumers() -> None:
-    """Named, or watched; the chart cannot know others and says so."""
     assert {p["metadata"]["namespace"] for p in policies(ingress=True)} == {NAMESPACE, "a", "b"}
     watched = rendered(watchNamespaces=["c"], networkPolicy={"consumers": {"ingress": True}})
     assert {p["metadata"]["namespace"] for p in of("NetworkPolicy", watched)} == {"c"}

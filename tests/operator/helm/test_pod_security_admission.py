@@ -41,7 +41,6 @@ BREACHES = [breach for level in BASES for breach in breaches(level) if "ephemera
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Caller]:
-    """A server with a namespace for each level that it enforces."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
         for level in BASES:
@@ -63,7 +62,6 @@ def asked(admin: Caller, level: str, pod: Json) -> None:
 
 
 def ours() -> dict[str, Json]:
-    """Every pod that the operator makes, and the chart's own."""
     mine = driver()
     mine["metadata"]["uid"] = "u"
     chart = rendered()
@@ -77,7 +75,6 @@ def ours() -> dict[str, Json]:
 @pytest.mark.parametrize("level", BASES)
 @pytest.mark.parametrize("role", ["driver", "executor", "sample", "migration", "operator", "helm test"])
 def test_the_server_takes_every_pod_of_sluice(admin: Caller, role: str, level: str) -> None:
-    """Where it enforces the level; the namespace of a platform team's tenants."""
     asked(admin, level, ours()[role])
 
 

@@ -36,14 +36,11 @@ MODES: dict[str, Json] = {
 
 
 class Remote(SimulatedCluster):
-    """The world whose operator speaks to its API server through the real client."""
-
     def __init__(self) -> None:
         self.rights: set[Right] = set()
         super().__init__()
 
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
-        """A new process with a new client, to the same server."""
         assert isinstance(context.cluster, Line)
         server = ApiServer(HttpFake(context.cluster, rights=self.rights))  # type: ignore[arg-type]  # it stands where ApiClient stands
         return replace(context, cluster=server)
@@ -51,7 +48,6 @@ class Remote(SimulatedCluster):
 
 @pytest.fixture(scope="module")
 def calls() -> set[Right]:
-    """A life of a consumer and of a pool, the way to a pod that is there already, an election, an audit, and all watches."""
     world = Remote()
     live(world)
     pooled(Scene(lambda memory: ApiServer(HttpFake(memory, rights=world.rights))))  # type: ignore[arg-type]  # as in Remote
@@ -69,13 +65,11 @@ def calls() -> set[Right]:
 
 
 def elsewhere() -> tuple[HttpFake, ApiServer]:
-    """An empty server and a client of it."""
     http = HttpFake(MemoryCluster(lambda: BEGIN))
     return http, ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
 
 
 def granted(objects: list[Json]) -> set[Right]:
-    """Everything that the operator's own account may do somewhere."""
     bindings = [*of("RoleBinding", objects), *of("ClusterRoleBinding", objects)]
     bound = {(b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings if b["subjects"][0]["name"] == RELEASE}
     roles = [body for body in (*of("Role", objects), *of("ClusterRole", objects)) if (body["kind"], body["metadata"]["name"]) in bound]
@@ -83,24 +77,20 @@ def granted(objects: list[Json]) -> set[Right]:
 
 
 def rights(role: Json) -> set[Right]:
-    """Verb, group and resource of each rule."""
     return {(verb, group, kind) for rule in role["rules"] for group in rule["apiGroups"] for kind in rule["resources"] for verb in rule["verbs"]}
 
 
 @pytest.mark.parametrize("values", MODES.values(), ids=MODES)
 def test_rights_are_the_calls(calls: set[Right], values: Json) -> None:
-    """In every mode of the chart."""
     assert granted(rendered(**values)) == calls | NOT_CALLED
 
 
 def test_a_missing_right_would_be_noticed(calls: set[Right]) -> None:
-    """The calls that matter most are among those recorded."""
     assert {("patch", "sluice.dev", "kinesisconsumers"), ("delete", "", "pods"), ("create", "coordination.k8s.io", "leases")} <= calls
     assert ("get", "", "namespaces") in calls
 
 
 def test_nothing_is_granted_wholesale() -> None:
-    """No star, no secrets, no rights on rights."""
     for values in MODES.values():
         everything = {word for right in granted(rendered(**values)) for word in right}
         assert not {"*", "secrets", "rbac.authorization.k8s.io", "impersonate", "escalate", "bind"} & everything
@@ -123,13 +113,11 @@ def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> No
 
 
 def test_without_a_cluster_role_everything_is_in_the_namespaces() -> None:
-    """For those who may not make one."""
     objects = rendered(**MODES["no cluster role"])
     assert of("ClusterRole", objects) == of("ClusterRoleBinding", objects) == []
 
 
 def test_people_may_do_with_consumers_what_they_may_do_with_pods() -> None:
-    """By Kubernetes' own roles: view looks, edit and admin also make and scale; nobody writes a status, and nothing else is granted."""
     aggregate = "rbac.authorization.k8s.io/aggregate-to-"
     granted_to: dict[str, set[Right]] = {"view": set(), "edit": set(), "admin": set()}
     for role in of("ClusterRole", rendered()):

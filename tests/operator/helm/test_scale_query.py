@@ -18,7 +18,6 @@ WHERE = '{namespace="shop",name="orders"}'
 
 
 def trigger() -> dict[str, str]:
-    """What the page tells KEDA to ask."""
     (block,) = re.findall(r"```yaml\n(apiVersion: keda.*?)```", PAGE.read_text(), re.DOTALL)
     (one,) = yaml.safe_load(block)["spec"]["triggers"]
     assert one["metricType"] == "Value"

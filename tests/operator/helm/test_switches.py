@@ -24,7 +24,6 @@ Json = dict[str, Any]
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 @pytest.mark.parametrize("name", SWITCHES)
 def test_rendered_manifests_are_what_kubernetes_takes(name: str, version: str) -> None:
-    """By Kubernetes' own schemas, and nothing that they do not know."""
     version = max(version, SINCE.get(name, version), key=lambda text: tuple(map(int, text.split("."))))
     objects = rendered(f"--kube-version={version}.0", **SWITCHES[name])
     assert objects
@@ -40,7 +39,6 @@ MISTAKES: dict[str, tuple[Json, Json]] = {
 
 @pytest.mark.parametrize("changes", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_in_a_manifest_is_found(changes: tuple[Json, Json]) -> None:
-    """In Kubernetes' own kinds, and in those of the Prometheus operator."""
     bodies = one("Deployment", rendered()), one("PodMonitor", rendered(podMonitor={"enabled": True}))
     for body, change in zip(bodies, changes, strict=True):
         spec = {key: value for key, value in {**body["spec"], **change}.items() if value is not ...}
@@ -49,7 +47,6 @@ def test_a_mistake_in_a_manifest_is_found(changes: tuple[Json, Json]) -> None:
 
 
 def documented() -> list[Value]:
-    """The values of values.yaml that are no blocks of others."""
     return [value for value in values((CHART / "values.yaml").read_text()) if value.default is not None]
 
 
@@ -69,7 +66,6 @@ def test_helm_finds_nothing_to_say() -> None:
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_helm_finds_nothing_to_say_with_values(name: str, tmp_path: Path) -> None:
-    """Neither in what the values make of the templates."""
     (tmp_path / "values.yaml").write_text(json.dumps(SWITCHES[name]))
     command = [helm(), "lint", "--strict", "--quiet", str(CHART), f"--values={tmp_path / 'values.yaml'}", "--kube-version=1.34.0"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,7 +80,6 @@ def test_no_object_comes_twice() -> None:
 
 
 def test_common_labels_and_annotations_are_on_every_object() -> None:
-    """Also on the CRD, on what stands in other namespaces, and the labels on pods; never instead of the chart's own."""
     common: Json = {"commonLabels": {"team": "data", "app.kubernetes.io/name": "other"}, "commonAnnotations": {"owner": "data", "role": "other"}}
     account = {"consumer": {"serviceAccount": {"annotations": {"role": "x"}}}}
     for one_set in SWITCHES.values():
@@ -101,7 +96,6 @@ def test_common_labels_and_annotations_are_on_every_object() -> None:
 
 
 def test_the_chart_says_what_it_is() -> None:
-    """For Artifact Hub and for people: the CRDs are those that it installs, and the icon is the file beside it."""
     meta = yaml.safe_load((CHART / "Chart.yaml").read_text())
     shipped = of("CustomResourceDefinition", rendered())
     for crd, found in zip(yaml.safe_load(meta["annotations"]["artifacthub.io/crds"]), shipped, strict=True):
@@ -115,5 +109,4 @@ def test_the_chart_says_what_it_is() -> None:
 
 
 def icon() -> str:
-    """The chart's icon as an address that needs no host."""
     return f"data:image/svg+xml;base64,{base64.b64encode((CHART / 'icon.svg').read_bytes()).decode()}"

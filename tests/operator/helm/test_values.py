@@ -21,19 +21,16 @@ KINDS_OF_RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 
 def pod(**values: Any) -> Json:
-    """The operator's, as its Deployment has it."""
     spec: Json = one("Deployment", rendered(**values))["spec"]["template"]["spec"]
     return spec
 
 
 def operator(**values: Any) -> Json:
-    """Its container."""
     body: Json = next(each for each in pod(**values)["containers"] if each["name"] == "operator")
     return body
 
 
 def refused(*options: str, **values: Any) -> str:
-    """Helm's words."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         rendered(*options, **values)
     words: str = caught.value.stderr
@@ -41,7 +38,6 @@ def refused(*options: str, **values: Any) -> str:
 
 
 def images(**values: Any) -> tuple[str, str]:
-    """The operator's, and the one of pipelines that name none."""
     found = operator(**values)
     return found["image"], read({item["name"]: item["value"] for item in found["env"] if "value" in item}).image
 
@@ -69,7 +65,6 @@ def test_the_global_registry_is_put_before_names_without_one(values: Json, expec
 
 
 def test_global_pull_secrets_join_those_of_operator_and_consumers() -> None:
-    """Once each."""
     mine, both = [{"name": "mine"}], [{"name": "mine"}, {"name": "all"}]
     values: Json = {"global": {"imagePullSecrets": [{"name": "all"}, *mine]}, "imagePullSecrets": mine, "watchNamespaces": ["a"]}
     assert pod(**values)["imagePullSecrets"] == both
@@ -81,7 +76,6 @@ def test_global_pull_secrets_join_those_of_operator_and_consumers() -> None:
 
 
 def test_an_account_that_is_there_is_used_and_not_made() -> None:
-    """It gets the rights; without its name nothing is installed, for the rights would go to an account that nobody named."""
     objects = rendered(serviceAccount={"create": False, "name": "there"})
     assert of("ServiceAccount", objects) == []
     assert one("Deployment", objects)["spec"]["template"]["spec"]["serviceAccountName"] == "there"
@@ -90,7 +84,6 @@ def test_an_account_that_is_there_is_used_and_not_made() -> None:
 
 
 def test_without_rbac_no_right_is_given() -> None:
-    """To nobody: neither operator, nor drivers, nor people. Accounts stay."""
     values: Json = {"watchNamespaces": ["a"]}
     assert {body["kind"] for body in rendered(**values)} > set(KINDS_OF_RIGHTS)
     objects = rendered(**values, rbac={"create": False})
@@ -99,7 +92,6 @@ def test_without_rbac_no_right_is_given() -> None:
 
 
 def test_the_crds_are_the_generated_ones_with_what_the_values_add() -> None:
-    """They are kept, unless somebody wants them to go."""
     crds = of("CustomResourceDefinition", rendered(crds={"labels": {"a": "b"}, "annotations": {"c": "d"}}))
     for file, crd in zip(("crd.yaml", "crd-pools.yaml"), crds, strict=True):
         shipped = yaml.safe_load((CHART / "files" / file).read_text())
@@ -112,13 +104,11 @@ def test_the_crds_are_the_generated_ones_with_what_the_values_add() -> None:
 
 
 def budget(**values: Any) -> Json:
-    """What the PodDisruptionBudget says, without its selector."""
     spec: Json = one("PodDisruptionBudget", rendered(podDisruptionBudget=values))["spec"]
     return {key: value for key, value in spec.items() if key != "selector"}
 
 
 def test_a_budget_is_of_what_the_values_say() -> None:
-    """A replica that is not ready never blocks a drain, unless it is wanted so."""
     assert budget() == {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
     assert budget(maxUnavailable="50%", unhealthyPodEvictionPolicy="") == {"maxUnavailable": "50%"}
     assert budget(minAvailable=1, unhealthyPodEvictionPolicy="IfHealthyBudget") == {
@@ -149,7 +139,6 @@ def test_updates_go_as_the_values_say() -> None:
 
 
 def test_probes_have_other_times_and_ask_the_same() -> None:
-    """There is no startup probe until it has times."""
     found = operator(livenessProbe={"failureThreshold": 9}, startupProbe={"periodSeconds": 1, "failureThreshold": 60})
     assert found["livenessProbe"] == operator()["livenessProbe"] | {"failureThreshold": 9}
     assert found["startupProbe"] == {"httpGet": found["livenessProbe"]["httpGet"], "periodSeconds": 1, "failureThreshold": 60}
@@ -176,7 +165,6 @@ def test_a_service_of_the_releases_name_does_not_reach_the_environment() -> None
 
 
 def test_extras_join_what_the_chart_has() -> None:
-    """Nothing of the chart's own is lost."""
     added: Json = {"name": "ca", "configMap": {"name": "ca"}}
     mount: Json = {"name": "ca", "mountPath": "/ca"}
     values: Json = {
@@ -197,7 +185,6 @@ def test_extras_join_what_the_chart_has() -> None:
 
 
 def test_extra_objects_are_templates() -> None:
-    """As objects or as text, with the release's own names."""
     body: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-a"}}
     text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include "sluice.fullname" . }}-b}'
     assert [each["metadata"]["name"] for each in of("ConfigMap", rendered(extraObjects=[body, text]))] == [f"{RELEASE}-a", f"{RELEASE}-b"]
@@ -233,21 +220,18 @@ UNKNOWN: tuple[Json, ...] = (
 
 @pytest.mark.parametrize("values", UNKNOWN, ids=json.dumps)
 def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
-    """The words name it."""
     words = refused(**values)
     assert "schema" in words
     assert next(iter(values)) in words
 
 
 def test_the_schema_knows_the_values_that_there_are() -> None:
-    """No more and no less, but for what an earlier chart had, down to where Kubernetes' own objects begin."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert schema["additionalProperties"] is False
     differing(yaml.safe_load((CHART / "values.yaml").read_text()), schema, schema["definitions"])
 
 
 def differing(values: Json, schema: Json, definitions: Json, path: str = "") -> None:
-    """Asserts that a block of values has the keys of its schema."""
     schema = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     if "properties" not in schema or schema == definitions["probe"]:
         return
@@ -273,7 +257,6 @@ NOTES: tuple[tuple[Json, str], ...] = (
 
 @pytest.mark.parametrize(("values", "said"), NOTES)
 def test_notes_say_what_the_values_leave_to_do(tmp_path: Path, values: Json, said: str) -> None:
-    """And not otherwise."""
     assert said in notes(tmp_path / "with", **values)
     quiet = notes(tmp_path / "without", **{"global": {"imageRegistry": REGISTRY}})
     assert said not in quiet

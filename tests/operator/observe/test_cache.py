@@ -23,7 +23,6 @@ KEY = ResourceKey("default", "orders")
 
 
 def executor(uid: str, phase: str = "Running") -> dict[str, Any]:
-    """An executor pod."""
     labels = {parse.CONSUMER: "orders", parse.ROLE: "executor"}
     meta = {"name": "orders-1-exec-4", "namespace": "default", "uid": uid, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"}
     return {"kind": "Pod", "metadata": meta, "status": {"phase": phase}}
@@ -31,7 +30,6 @@ def executor(uid: str, phase: str = "Running") -> dict[str, Any]:
 
 @pytest.fixture
 def cache() -> Cache:
-    """Has seen one executor, and a look has begun."""
     found = Cache()
     found.see("Pod", executor("a"), NOW)
     found.begin_live_read(KEY)
@@ -39,7 +37,6 @@ def cache() -> Cache:
 
 
 def executors(cache: Cache) -> list[tuple[str, str]]:
-    """Uid and phase of each executor as last seen."""
     return [(pod.uid, pod.phase) for pod in cache.observed(KEY).executors]
 
 
@@ -59,7 +56,6 @@ def test_a_change_seen_during_a_look_is_not_overwritten_by_the_older_list(cache:
 
 
 def test_a_pod_made_during_a_look_is_not_forgotten(cache: Cache) -> None:
-    """Nor is one of the same name taken for the one before."""
     cache.see("Pod", executor("a"), NOW, gone=True)
     cache.see("Pod", executor("b", "Pending"), NOW)
     cache.live(KEY, [executor("a")], [], NOW)
@@ -73,7 +69,6 @@ def test_a_look_corrects_what_an_interrupted_watch_never_told(cache: Cache) -> N
 
 
 def driver(uid: str, number: int, phase: str = "Running") -> dict[str, Any]:
-    """A driver pod that reports."""
     labels = {parse.CONSUMER: "orders", parse.ROLE: "driver", parse.ATTEMPT: "1"}
     notes = {parse.REPORT: f'{{"number": {number}, "phase": "Running"}}'}
     meta = {
@@ -88,7 +83,6 @@ def driver(uid: str, number: int, phase: str = "Running") -> dict[str, Any]:
 
 
 def test_a_stray_driver_does_not_make_the_other_ones_report_young_again() -> None:
-    """Each look shows both; the age of each report is its own, and so is each exit."""
     cache = Cache()
     cache.see("KinesisConsumer", naming("driver-a", "driver-b"), NOW)
     cache.live(KEY, [driver("a", 5), driver("b", 1)], [], NOW)
@@ -98,7 +92,6 @@ def test_a_stray_driver_does_not_make_the_other_ones_report_young_again() -> Non
 
 
 def naming(pod: str, standby: str | None = None) -> dict[str, Any]:
-    """The resource, whose status names these drivers."""
     return {**version("7"), "status": {"driver": {"pod": pod}, "standby": {"pod": standby}}}
 
 
@@ -116,7 +109,6 @@ def test_a_report_is_decoded_once_and_only_of_a_driver_that_the_status_names(mon
 
 
 def test_drivers_of_long_ago_are_forgotten() -> None:
-    """A consumer that fails for months does not fill the memory."""
     cache = Cache()
     for number in range(100):
         cache.live(KEY, [driver(str(number), 1, "Failed")], [], NOW)
@@ -124,7 +116,6 @@ def test_drivers_of_long_ago_are_forgotten() -> None:
 
 
 def version(number: str, **meta: Any) -> dict[str, Any]:
-    """The resource at a resourceVersion."""
     return {"kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "default", "uid": "r", "resourceVersion": number, **meta}}
 
 
@@ -166,7 +157,6 @@ def test_an_answer_does_not_bring_back_a_resource_that_is_gone(cache: Cache, see
 
 
 def test_an_answer_does_not_bring_back_a_resource_that_was_handed_over(cache: Cache) -> None:
-    """To the operator of another class, during the call."""
     cache.see("KinesisConsumer", version("7"), NOW)
     cache.forget(KEY)
     cache.answered(version("7"), "7")
@@ -174,7 +164,6 @@ def test_an_answer_does_not_bring_back_a_resource_that_was_handed_over(cache: Ca
 
 
 def test_the_end_of_a_loop_does_not_drop_a_resource_that_was_made_meanwhile(cache: Cache) -> None:
-    """The loop found none; then the watch showed one of that name."""
     cache.see("KinesisConsumer", version("7"), NOW)
     cache.forget_deleted(KEY)
     assert cache.body(KEY) == version("7")
@@ -184,7 +173,6 @@ def test_the_end_of_a_loop_does_not_drop_a_resource_that_was_made_meanwhile(cach
 
 
 def reporting(**report: Any) -> dict[str, Any]:
-    """A driver pod with a report."""
     labels = {parse.CONSUMER: "orders", parse.ROLE: "driver"}
     notes = {parse.REPORT: json.dumps({"number": 1, "phase": "Running", "openShards": 4, "heldShards": 4, **report})}
     meta = {"name": "orders-driver-1", "namespace": "default", "uid": "d", "labels": labels, "annotations": notes}
@@ -206,7 +194,6 @@ FIGURES |= {"busy": 0.5, "activeShards": 3, "farthestShard": "shardId-0000000000
     ],
 )
 def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> None:  # noqa: FBT001 - a table
-    """Everything that a plan depends on does; and that a driver reported is heard in any case."""
     cache = Cache()
     cache.see("KinesisConsumer", {**version("7"), "status": {"driver": {"pod": "orders-driver-1"}}}, NOW)
     cache.see("Pod", reporting(), NOW)
@@ -216,7 +203,6 @@ def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> No
 
 
 def test_what_is_new_or_gone_matters() -> None:
-    """So does whatever a node says of a pod."""
     cache = Cache()
     assert cache.see("Pod", executor("a"), NOW) == (KEY, True, False)
     assert cache.see("Pod", executor("a"), NOW) == (KEY, False, False)
@@ -237,12 +223,10 @@ COMMON = {**SPEC, "checkpoints": {"table": "shared"}, "pool": "small"}
 
 
 def test_a_reconcile_reads_as_much_beside_a_thousand_resources_of_the_same_table_and_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No spec of another, and no outline."""
     assert read_in_a_reconcile(0, monkeypatch) == read_in_a_reconcile(1000, monkeypatch)
 
 
 def read_in_a_reconcile(others: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is parsed, beside so many others."""
     memory, read = MemoryCluster(lambda: NOW), list[str]()
     context = ReconcileContext(memory, Cache(), Settings())
     for name in ("orders", *(f"other-{n}" for n in range(others))):

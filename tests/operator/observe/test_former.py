@@ -19,19 +19,16 @@ TRIAL: Json = {"rollout": {"strategy": "Recreate", "trial": {"batches": 2}}}
 
 
 def spec(image: str, **fields: Any) -> Json:
-    """A spec of this image."""
     stream = {"name": "orders", "region": "eu-west-1"}
     return {"stream": stream, "replicas": 2, "pipeline": {"entrypoint": "orders:process", "image": image}, **TRIAL, **fields}
 
 
 def version(raw: Json) -> tuple[Json, str]:
-    """Its fields, and their hash."""
     wanted = DesiredSpec(parsed(raw), raw)
     return wanted.version, wanted.driver_hash
 
 
 def seen(asked: Json, proven: Json, *, proven_hash: str | None = None, state: str | None = None) -> View:
-    """The view of a resource whose status has this proven version."""
     fields, known = version(proven)
     status: Json = {"proven": {"hash": proven_hash or known, "since": "2026-11-27T11:00:00Z"}, "provenSpec": fields}
     if state:
@@ -41,7 +38,6 @@ def seen(asked: Json, proven: Json, *, proven_hash: str | None = None, state: st
 
 
 def test_a_rollback_brings_the_fields_of_the_version_back_and_nothing_else() -> None:
-    """Number, suspension and rollout are those of the present spec; what the version did not have is gone."""
     asked = spec("bad", replicas=7, restart={"backoffSeconds": 5}, sparkConf={"spark.executor.memory": "1g"}, progressDeadlineSeconds=99)
     wanted = seen(asked, spec("good", batch={"intervalSeconds": 9}), state="RolledBack").wanted
     assert wanted is not None
@@ -53,14 +49,12 @@ def test_a_rollback_brings_the_fields_of_the_version_back_and_nothing_else() -> 
 
 @pytest.mark.parametrize("state", ["Running", "Forward", None])
 def test_in_any_other_state_the_spec_is_carried_out(state: str | None) -> None:
-    """The proven version is only kept."""
     asked = spec("bad")
     view = seen(asked, spec("good"), state=state)
     assert (view.wanted and view.wanted.raw, view.former is not None) == (asked, True)
 
 
 def test_a_trial_of_another_version_decides_nothing() -> None:
-    """The spec was edited since."""
     view = seen(spec("bad"), spec("good"), state="RolledBack")
     other = parse.view(
         {"metadata": {"namespace": "shop", "name": "orders", "uid": "u", "resourceVersion": "8"}, "spec": spec("other"), "status": {}},
@@ -85,7 +79,6 @@ ENVIRONMENT: dict[str, Json] = {
 
 @pytest.mark.parametrize("part", ENVIRONMENT)
 def test_a_rollback_brings_the_environment_back_by_name_and_nothing_of_the_refused_one(part: str) -> None:
-    """To the letter: what the version was proven with. What these Secrets hold now is what it gets."""
     before = {"entrypoint": "orders:process", "image": "good"}
     proven = spec("good", pipeline=before | ENVIRONMENT[part])
     asked = spec("bad", pipeline=before | {"env": [{"name": "NEW", "value": "x"}], "envFrom": [{"secretRef": {"name": "orders-2"}}]})
@@ -116,7 +109,6 @@ def test_scaling_does_not_end_a_rollback_to_a_version_whose_tasks_run_in_the_dri
 
 
 def test_autoscale_does_not_end_a_rollback_to_a_version_whose_tasks_run_in_the_driver() -> None:
-    """It chooses nothing there."""
     view = seen(spec("bad", replicas=1, autoscale={"max": 4}), IN_DRIVER, state="RolledBack")
     assert view.wanted is not None
     assert (view.wanted.raw["pipeline"]["image"], view.wanted.spec.autoscale, view.executors) == ("good", None, 1)
@@ -136,13 +128,11 @@ PRIVILEGED = {"podTemplate": {"spec": {"hostNetwork": True}}}
     ids=["not allowed", "not what was proven", "does not fit"],
 )
 def test_a_version_that_may_not_run_is_none(asked: Json, proven: Json, given: Json) -> None:
-    """The spec is carried out then, whatever the status says."""
     view = seen(asked, proven, state="RolledBack", **given)
     assert (view.former, view.wanted and view.wanted.raw) == (None, asked)
 
 
 def test_an_unreadable_version_counts_as_none() -> None:
-    """As the last good spec does."""
     body = {"metadata": {"namespace": "shop", "name": "orders", "uid": "u", "resourceVersion": "8"}, "spec": spec("bad")}
     status = {"proven": {"hash": "123456789abc", "since": "2026-11-27T11:00:00Z"}, "provenSpec": "nonsense"}
     assert parse.view(body | {"status": status}, Observed(), NOW).former is None

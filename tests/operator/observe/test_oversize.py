@@ -39,13 +39,11 @@ def written(value: Any) -> bytes:
 
 
 def resource(**change: Any) -> Json:
-    """A KinesisConsumer with far too many arguments."""
     spec = {**SPEC, "pipeline": {**SPEC["pipeline"], "args": {"a": EMPTIES}}}
     return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": META, "spec": spec, "status": STATUS} | change
 
 
 def peak(call: Callable[[], Any]) -> tuple[Any, int]:
-    """What it returns, and how many bytes Python held at most meanwhile."""
     tracemalloc.start()
     try:
         return call(), tracemalloc.get_traced_memory()[1]
@@ -64,7 +62,6 @@ def test_of_an_object_that_is_too_large_the_metadata_alone_is_read() -> None:
 
 
 def test_an_event_of_one_is_an_event() -> None:
-    """Of a watch."""
     found, memory = peak(lambda: WatchState().line(b'{"type":"MODIFIED","object":%b}' % written(resource())))
     assert (found.body, found.gone) == (UNREAD, False)
     assert memory < MANY
@@ -102,7 +99,6 @@ def test_whatever_else_metadata_holds_the_object_is_named(more: Json, *, ordered
 
 
 def test_texts_are_no_values() -> None:
-    """An annotation of nothing but commas, or a query, is small."""
     commas = "," * 300_000
     body = resource(metadata={**META, "annotations": {"a": commas + '"['}}, spec={**SPEC, "pipeline": {**SPEC["pipeline"], "args": {"sql": commas}}})
     assert oversize.readable(written(body)) == body
@@ -110,7 +106,6 @@ def test_texts_are_no_values() -> None:
 
 @pytest.mark.parametrize("metadata", [b"5", b'{"name":"orders"', b""], ids=["a number", "without an end", "none"])
 def test_an_object_without_metadata_is_not_read(metadata: bytes) -> None:
-    """The line of a watch that holds it is passed over, and the lines after it are read."""
     with pytest.raises(Unreadable, match=r"metadata\.resourceVersion|metadata: not read"):
         WatchState().line(b'{"type":"ADDED","object":{"metadata":%b,"spec":%b}}' % (metadata, written(EMPTIES)))
 
@@ -126,7 +121,6 @@ def test_a_line_of_the_largest_object_ends_no_watch() -> None:
 
 
 def test_a_line_without_end_is_not_kept() -> None:
-    """The watch lists again."""
     lines = Lines()
     lines.feed(b"x" * LONGEST)
     with pytest.raises(WatchRefused):
@@ -142,7 +136,6 @@ def test_one_of_which_the_metadata_alone_is_read_is_left_alone_and_can_be_delete
 
 
 def test_many_resources_as_large_as_may_be_take_as_much_memory_as_bytes() -> None:
-    """A tenant may have many. One whose spec is too large to be carried out is kept without it."""
     cache = Cache()
     most: list[Any] = [[]] * (MAX_BYTES // 3 - 500)
 

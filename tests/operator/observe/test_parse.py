@@ -18,7 +18,6 @@ STAMP = "2026-11-21T10:00:00Z"
 
 
 def raw(state: Json | None = None, *, role: str = "driver", meta: Json | None = None, **status: Any) -> Json:
-    """A pod with one container in that state."""
     name = parse.CONTAINERS[role]
     labels = {parse.CONSUMER: "orders", parse.ROLE: role, parse.ATTEMPT: "2"}
     head = {"name": "orders-driver-2", "namespace": "default", "uid": "u", "creationTimestamp": STAMP, "labels": labels}
@@ -27,7 +26,6 @@ def raw(state: Json | None = None, *, role: str = "driver", meta: Json | None = 
 
 
 def ended(code: int, message: str = "", **more: str) -> Json:
-    """A terminated container."""
     return {"terminated": {"exitCode": code, "message": message, "finishedAt": STAMP, "startedAt": STAMP, **more}}
 
 
@@ -60,7 +58,6 @@ ENDS = [
 
 @pytest.mark.parametrize(("pod", "code", "reason", "message"), ENDS)
 def test_an_exit_is_told_by_the_driver_then_by_who_took_the_pod_then_by_the_kernel(pod: Json, code: int | None, reason: str, message: str) -> None:
-    """In that order."""
     end = parse.pod(pod).exit
     assert end is not None
     assert (end.code, end.reason, end.message) == (code, reason, message)
@@ -75,7 +72,6 @@ def test_an_evicted_pod_ended_when_its_conditions_last_changed() -> None:
 
 
 def test_a_running_pod_has_no_exit() -> None:
-    """It started, by its container's clock."""
     pod = parse.pod(raw({"running": {"startedAt": STAMP}}, phase="Running"))
     assert pod.exit is None
     assert pod.started_at == BEGIN
@@ -91,7 +87,6 @@ def test_a_missing_image_is_named_by_one_word(reason: str) -> None:
 
 @pytest.mark.parametrize("state", [{"running": {"startedAt": STAMP}}, {"waiting": {"reason": "PodInitializing"}}])
 def test_a_sidecar_that_crashes_is_a_trouble_only_until_the_driver_runs(state: Json) -> None:
-    """Afterwards it is one beside the driver, which is ready all the same, and whose own troubles are looked at."""
     crashing = {"name": "shipper", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}}
     pod = parse.pod(raw(state, phase="Running", initContainerStatuses=[crashing]))
     found, other = (pod.beside, pod.trouble) if "running" in state else (pod.trouble, pod.beside)
@@ -100,7 +95,6 @@ def test_a_sidecar_that_crashes_is_a_trouble_only_until_the_driver_runs(state: J
 
 
 def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
-    """Its condition's message."""
     told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: Insufficient cpu"}
     pod = parse.pod(raw(phase="Pending", conditions=[told]))
     assert pod.trouble is not None
@@ -108,7 +102,6 @@ def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
 
 
 def test_a_migrations_figures_are_in_its_words() -> None:
-    """Rows and warnings."""
     words = json.dumps({"message": "done", "shards": 7, "warnings": 2})
     pod = parse.pod(raw(ended(0, words), role="migration", phase="Succeeded"))
     assert (pod.rows, pod.warnings) == (7, 2)
@@ -126,7 +119,6 @@ def test_what_a_job_moved_is_in_its_words() -> None:
 
 
 def test_a_report_is_read_with_what_is_missing_null_or_new() -> None:
-    """A newer driver may say more."""
     report = load_report('{"number": 1, "phase": "Running", "heldShards": 2, "openShards": 2, "generation": null, "newer": 1,'
                          ' "draining": [{"pod": "x", "since": "2026-11-21T10:00:00Z"}]}')  # fmt: skip
     assert report is not None
@@ -136,7 +128,6 @@ def test_a_report_is_read_with_what_is_missing_null_or_new() -> None:
 
 @pytest.mark.parametrize("text", [None, "", "null", "[]", "{", '{"number": "x"}', "7"])
 def test_a_report_that_cannot_be_read_is_none(text: str | None) -> None:
-    """Never an error: the driver's annotation is not ours."""
     assert load_report(text) is None
 
 

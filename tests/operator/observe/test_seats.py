@@ -21,23 +21,19 @@ ENDED = '{"exit": {"code": 1, "reason": "Failed", "message": "sink is full", "at
 
 
 def host(notes: Json, owner: Json = OWNER, uid: str = "host") -> Json:
-    """A pod with these annotations."""
     meta = {"namespace": "shop", "name": "small-pool-1", "uid": uid, "annotations": notes, "ownerReferences": [owner]}
     return {"metadata": meta, "status": {"phase": "Running"}}
 
 
 def found(raw: Json) -> tuple[Seat, ...]:
-    """All seats of a pod."""
     return seats.seats(raw, parse.pod(raw))
 
 
 def of_consumer(uid: str, raws: list[Json]) -> seats.SeatsFound:
-    """The seats of one consumer in these pods."""
     return seats.of(uid, ((pod, seats.seats(raw, pod)) for raw in raws for pod in [parse.pod(raw)]))
 
 
 def test_what_is_written_is_read() -> None:
-    """And a seat that is asked to leave stays, until it has ended."""
     notes: Json = seats.put(ORDERS, "host", {"format": 1})
     assert found(host(notes)) == (ORDERS,)
     (leaving,) = found(host(notes | {seats.LEAVE + KEY: NOW.isoformat()}))
@@ -51,7 +47,6 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_a_late_write_of_a_seat_takes_no_leave_back() -> None:
-    """They are two annotations."""
     assert not {*seats.put(ORDERS, "host", {})} & {*seats.leave(ORDERS)}
 
 
@@ -73,19 +68,16 @@ def test_a_late_write_of_a_seat_takes_no_leave_back() -> None:
     ],
 )
 def test_what_a_stranger_writes_is_no_seat(raw: Json) -> None:
-    """Another kind of controller, a copy of the pod, a name that no consumer has, nonsense."""
     assert found(raw) == ()
 
 
 @pytest.mark.parametrize("words", ["[", '{"exit": 7}', '{"exit": {"code": 1}}', '{"exit": {"reason": ""}}', "x" * 100_000])
 def test_an_end_that_cannot_be_read_is_no_end(words: str) -> None:
-    """The seat counts as one that works."""
     notes: Json = {**seats.put(ORDERS, "host", {}), seats.REPORT + KEY: words}
     assert [seat.exit for seat in found(host(notes))] == [None]
 
 
 def ended(code: int, reason: str) -> Exit:
-    """What is read of a seat whose run ended like this."""
     answer = json.dumps({"exit": {"code": code, "reason": reason, "message": "no room", "at": "2026-11-27T12:00:00Z"}})
     (seat,) = found(host({**seats.put(ORDERS, "host", {}), seats.REPORT + KEY: answer}))
     assert seat.exit is not None
@@ -112,7 +104,6 @@ def test_a_run_that_did_what_it_was_asked_to_says_so(code: int, reason: str, rea
 
 
 def test_only_seats_that_are_over_in_a_pod_that_runs_are_to_be_cleared() -> None:
-    """All annotations of such a seat, and nothing else."""
     left = {**seats.put(ORDERS, "host", {}), seats.LEAVE + KEY: NOW.isoformat()}
     over = left | {seats.REPORT + KEY: ENDED}
     assert of_consumer("uid-of-orders", [host(left)]).over == {}

@@ -69,7 +69,6 @@ EACH = settings(max_examples=60)
 
 
 def carried_out(spec: Any, status: Any = None, **meta: Any) -> None:
-    """All that an operator makes of a spec: a plan, and if it is accepted, every object that it would send."""
     body = {"metadata": {**META, "generation": 4, **meta}, "spec": spec, "status": status}
     view = parse.view(body, Observed(), BEGIN)
     document = dump_status(plan(view).status)
@@ -99,7 +98,6 @@ def test_what_an_annotation_asks_for_is_one_printable_line(said: str) -> None:
 
 @pytest.mark.parametrize("field", ["driver", "executor"])
 def test_a_pod_template_with_an_odd_value_anywhere_is_made_or_refused_by_its_field(field: str) -> None:
-    """Every place of a full template, every odd value in it."""
     container = {**TEMPLATE["spec"]["containers"][0], "name": field}
     full = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "containers": [container]}}
     pipeline = {**SPEC["pipeline"], "env": [{"name": "X", "value": "y"}], "volumes": [{"name": "v", "emptyDir": {}}]}
@@ -123,7 +121,6 @@ def test_a_field_with_an_odd_value_is_carried_out_or_refused_by_name(where: str)
 @EACH
 @given(specs())
 def test_a_spec_that_the_schema_lets_through_is_carried_out_or_refused_by_name(spec: Json) -> None:
-    """Drawn from the CRD itself."""
     carried_out(spec)
 
 
@@ -142,14 +139,12 @@ def test_a_quantity_costs_no_more_than_its_length(amount: str) -> None:
 
 
 def test_objects_that_are_nested_are_refused_by_the_field_they_are_in() -> None:
-    """The message says where, and what to do."""
     view = parse.view({"metadata": META, "spec": {**SPEC, "pipeline": {**SPEC["pipeline"], "args": deep(5000)}}}, Observed(), BEGIN)
     assert view.problem == "spec.pipeline.args.a.a: is nested more than 64 levels deep; flatten it, or pass it as text"
 
 
 @pytest.mark.parametrize("path", list(places(STATUS)), ids=str)
 def test_a_status_with_an_odd_value_is_read_or_refused_by_its_field_and_a_deletion_goes_through(path: tuple[Any, ...]) -> None:
-    """Whoever may write the status may write anything into it."""
     for odd in ODD:
         status = put(STATUS, path, odd)
         body = {"metadata": META, "spec": SPEC, "status": status}
@@ -164,7 +159,6 @@ def test_a_status_with_an_odd_value_is_read_or_refused_by_its_field_and_a_deleti
 
 
 def taken_in(kind: str, body: Any) -> None:
-    """By the cache, as the watch hands it on."""
     cache = Cache()
     try:
         change = cache.see(kind, body, BEGIN)
@@ -179,7 +173,6 @@ def taken_in(kind: str, body: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["Pod", "Job", CONSUMER_KIND])
 def test_an_object_with_an_odd_value_anywhere_is_taken_in_or_refused_by_its_field(kind: str) -> None:
-    """Every place that is read, every odd value in it."""
     for path in places(POD):
         for odd in ODD:
             taken_in(kind, put(POD, path, odd))
@@ -188,14 +181,12 @@ def test_an_object_with_an_odd_value_anywhere_is_taken_in_or_refused_by_its_fiel
 @EACH
 @given(st.sampled_from(["Pod", "Job", CONSUMER_KIND]), anything())
 def test_an_object_of_any_form_is_taken_in_or_refused_by_its_field(kind: str, body: Any) -> None:
-    """And nothing of it ends a watch."""
     taken_in(kind, body)
 
 
 @EACH
 @given(st.one_of(st.text(), anything().map(json.dumps), st.binary().map(lambda data: data.decode("latin-1"))))
 def test_words_of_any_form_become_an_exit_and_a_report_or_none(text: str) -> None:
-    """A pipeline writes both."""
     pod = put(POD, ("status", "containerStatuses", 0, "state", "terminated", "message"), text)
     pod = put(pod, ("metadata", "annotations", parse.REPORT), text)
     end = parse.pod(pod).exit
@@ -206,7 +197,6 @@ def test_words_of_any_form_become_an_exit_and_a_report_or_none(text: str) -> Non
 
 @pytest.mark.parametrize("path", list(places(REPORT)), ids=str)
 def test_a_report_with_an_odd_value_ends_no_pass(path: tuple[Any, ...]) -> None:
-    """Whatever is in it, the plan is made, and a status that can be stored."""
     for odd in [*ODD, 10**400]:
         text = json.dumps(put(REPORT, path, odd))
         for phase in ("WaitingOutLease", "Running"):
@@ -214,7 +204,6 @@ def test_a_report_with_an_odd_value_ends_no_pass(path: tuple[Any, ...]) -> None:
 
 
 def running(report: str) -> None:
-    """A plan for a consumer whose driver says that."""
     body = begun()
     pod = parse.pod(
         {
@@ -229,7 +218,6 @@ def running(report: str) -> None:
 
 @cache
 def begun() -> Json:
-    """A consumer whose second driver starts."""
     body: Json = {"metadata": META | {"generation": 3}, "spec": SPEC}
     view = parse.view(body, Observed(), BEGIN)
     status = {**dump_status(plan(view).status), "driver": {"attempt": 2}}
@@ -240,7 +228,6 @@ def begun() -> Json:
 
 @pytest.mark.parametrize("odd", [*KINDS[:-1], *NUMBERS, 10**30], ids=lambda odd: repr(odd)[:20])
 def test_a_lease_with_odd_values_ends_no_election(odd: Any) -> None:
-    """Whoever may write the Lease cannot keep every operator from acting for longer than a minute."""
     for field in ("leaseDurationSeconds", "leaseTransitions", "holderIdentity", "renewTime"):
         now, cluster = [0.0], MemoryCluster(lambda: BEGIN)
         spec = {"holderIdentity": "theirs", "leaseDurationSeconds": 15, "leaseTransitions": 1, field: odd}
@@ -255,7 +242,6 @@ def test_a_lease_with_odd_values_ends_no_election(odd: Any) -> None:
 
 
 def line(body: str) -> bytes:
-    """Of a watch."""
     return f'{{"type":"ADDED","object":{{"metadata":{{"uid":"u","namespace":"a","name":"x","resourceVersion":"7"}},"spec":{body}}}}}'.encode()
 
 
@@ -276,7 +262,6 @@ def test_a_value_that_is_nested_too_deeply_is_cut_and_what_is_beside_it_stays(le
 @EACH
 @given(anything())
 def test_what_is_not_nested_too_deeply_is_decoded_as_it_is(value: Any) -> None:
-    """To the letter."""
     try:
         data = orjson.dumps(value)
     except TypeError:
@@ -288,7 +273,6 @@ def test_what_is_not_nested_too_deeply_is_decoded_as_it_is(value: Any) -> None:
 @EACH
 @given(st.one_of(st.binary(), anything().map(lambda value: json.dumps(value).encode())))
 def test_a_line_of_a_watch_of_any_form_is_an_event_or_refused(data: bytes) -> None:
-    """The watch goes on with the next line."""
     try:
         WatchState().line(data)
     except (ValueError, WatchRefused):
@@ -298,13 +282,11 @@ def test_a_line_of_a_watch_of_any_form_is_an_event_or_refused(data: bytes) -> No
 @EACH
 @given(st.one_of(st.text(), anything().map(json.dumps)))
 def test_a_report_of_any_form_is_one_or_none(text: str) -> None:
-    """Never an error."""
     load_report(text)
 
 
 @pytest.mark.parametrize("busy", ["1e999", "-1", "1.01", "1e308", "-0.01"])
 def test_a_share_that_is_none_counts_as_not_reported(busy: str) -> None:
-    """The rest of the report is believed."""
     report = load_report(f'{{"number": 1, "phase": "Running", "busy": {busy}, "records": 5}}')
     assert report is None or (report.busy, report.records) == (None, 5)
 
@@ -312,12 +294,10 @@ def test_a_share_that_is_none_counts_as_not_reported(busy: str) -> None:
 @pytest.mark.parametrize("field", ["activeShards", "millisBehindOthers", "millisBehindLatest", "records"])
 @pytest.mark.parametrize("figure", ["1e999", "NaN", "9" * 400, '"many"', "[]"])
 def test_a_figure_that_no_driver_means_makes_the_report_unread(field: str, figure: str) -> None:
-    """As for any number of it."""
     assert load_report(f'{{"number": 1, "phase": "Running", "{field}": {figure}}}') is None
 
 
 def test_the_name_of_a_shard_is_one_short_printable_line() -> None:
-    """It comes into conditions and events."""
     report = load_report(json.dumps({"number": 1, "phase": "Running", "farthestShard": "\x1b[2J\n" + "x" * 9999}))
     assert report is not None
     assert report.farthest_shard is not None
@@ -327,7 +307,6 @@ def test_the_name_of_a_shard_is_one_short_printable_line() -> None:
 
 @pytest.mark.parametrize("versions", ['[{"firstBatch": 1e999}]', '[{"firstBatch": null}]', "[{}]", '[{"firstBatch": %s}]' % ("9" * 18), '["a"]', "7"])
 def test_versions_that_no_driver_means_make_the_report_unread(versions: str) -> None:
-    """As any other field."""
     assert load_report(f'{{"number": 1, "phase": "Running", "versions": {versions}}}') is None
 
 
@@ -339,7 +318,6 @@ def test_of_a_long_list_in_a_report_the_rest_is_not_looked_at() -> None:
 
 
 def test_versions_of_a_report_are_bounded() -> None:
-    """Ten, of short printable lines; a time that cannot be computed with is left out."""
     forged = {"firstBatch": 1, "since": "9999-12-31T23:59:59Z", "hash": "\x1b[2J" + "h" * 999, "image": "i" * 999, "reset": "r\n" * 99}
     report = load_report(json.dumps({"number": 1, "phase": "Running", "versions": [forged] * 40}))
     assert report is not None

@@ -25,14 +25,12 @@ PLACES = [pytest.param("memory"), pytest.param("server", marks=pytest.mark.built
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[Real]:
-    """Etcd and kube-apiserver, with nothing in them."""
     with apiserver.running(places.work(), ("admin",)) as server:
         yield Real(server)
 
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """The in-memory fake behind HTTP, or the real one."""
     if request.param == "memory":
         return memory_place(tmp_path)
     found: Place = request.getfixturevalue("real").place(tmp_path)
@@ -41,13 +39,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses of milliseconds."""
     monkeypatch.setattr(watch, "PAUSES", (0.02,))
 
 
 def test_what_is_there_is_told_and_then_whatever_happens(place: Place) -> None:
-    """Of ours; in whatever pages the list came."""
-
     async def scene(world: Watched) -> None:
         pods = [await world.make(name) for name in ("x", "y", "z")]
         await world.make("theirs", app="x")
@@ -61,8 +56,6 @@ def test_what_is_there_is_told_and_then_whatever_happens(place: Place) -> None:
 
 
 def test_a_connection_that_is_cut_is_taken_up_where_it_ended(place: Place) -> None:
-    """Each change comes once, in order: nothing is listed again."""
-
     async def scene(world: Watched) -> None:
         pod = await world.make("x")
         await world.shows(x="")
@@ -77,8 +70,6 @@ def test_a_connection_that_is_cut_is_taken_up_where_it_ended(place: Place) -> No
 
 
 def test_a_list_after_410_finds_what_was_deleted_meanwhile(place: Place) -> None:
-    """And what was made; no event ever tells of either."""
-
     async def scene(world: Watched) -> None:
         kept, lost = await world.make("kept"), await world.make("lost")
         await world.shows(kept="", lost="")
@@ -158,7 +149,6 @@ def test_a_connection_that_is_silent_is_given_up(place: Place, monkeypatch: pyte
 
 
 def test_a_server_that_sends_everybody_away_is_not_asked_again_and_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Pods and Jobs try once, and then wait."""
     monkeypatch.setattr(watch, "PAUSES", (30.0,))
 
     async def scene(world: Watched) -> None:
@@ -171,7 +161,6 @@ def test_a_server_that_sends_everybody_away_is_not_asked_again_and_again(monkeyp
 
 
 def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever is told of it fails."""
     cache = Cache()
 
     async def scene(world: Watched) -> None:
@@ -197,7 +186,6 @@ DRIVER = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "app.kub
 
 
 def test_what_comes_within_a_moment_is_taken_in_together(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it, in order; meanwhile nothing is read."""
     monkeypatch.setattr(watch, "GATHER", 0.5)
     taken: list[int] = []
 
@@ -224,26 +212,20 @@ def test_what_comes_within_a_moment_is_taken_in_together(place: Place, monkeypat
 
 
 class Transport:
-    """Writes down what it is told."""
-
     def __init__(self) -> None:
         self.said: list[str] = []
 
     def set_read_buffer_limits(self, high: int) -> None:
-        """Of TLS only."""
         self.said.append(f"limit {high}")
 
     def pause_reading(self) -> None:
-        """See asyncio."""
         self.said.append("pause")
 
     def resume_reading(self) -> None:
-        """See asyncio."""
         self.said.append("resume")
 
 
 def test_reading_goes_on_even_if_the_pause_is_cut_short() -> None:
-    """A connection that is handed back does not stay deaf."""
     transport = Transport()
     reply = SimpleNamespace(connection=SimpleNamespace(transport=transport))
 
@@ -258,5 +240,4 @@ def test_reading_goes_on_even_if_the_pause_is_cut_short() -> None:
 
 
 def test_a_connection_that_is_gone_is_not_waited_for() -> None:
-    """What it has brought is there already."""
     asyncio.run(watch._pause(cast("Any", SimpleNamespace(connection=None))))

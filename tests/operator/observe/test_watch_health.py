@@ -27,14 +27,11 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """What lists show."""
-
     def __init__(self, **pods: str) -> None:
         self.pods, self.error, self.during = pods, list[Exception](), list["Callable[[], None]"]()
         self.asked: list[tuple[str, str, str]] = []
 
     def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
-        """See Lister."""
         self.asked.append((kind, namespace, selector))
         if self.error:
             raise self.error[0]
@@ -45,21 +42,17 @@ class Live:
 
 
 class Hours:
-    """Freshness with a clock that a test moves."""
-
     def __init__(self) -> None:
         self.now = 0.0
         self.fresh = Freshness(lambda: self.now)
 
     def audit(self, live: Live, *namespaces: str) -> None:
-        """One audit, a moment later."""
         self.now += 1
         audited(self.fresh, live, namespaces)
 
 
 @pytest.fixture
 def hours() -> Hours:
-    """A pod was shown and listed."""
     found = Hours()
     found.fresh.shown("Pod", "a", "1")
     found.audit(Live(a="1"))
@@ -67,7 +60,6 @@ def hours() -> Hours:
 
 
 def test_a_watch_in_which_nothing_happens_is_not_stuck(hours: Hours) -> None:
-    """For as long as the lists show nothing new either."""
     for _ in range(100):
         hours.now += 30
         hours.audit(Live(a="1"))
@@ -76,7 +68,6 @@ def test_a_watch_in_which_nothing_happens_is_not_stuck(hours: Hours) -> None:
 
 
 def test_a_watch_that_does_not_show_what_a_list_shows_is_stuck(hours: Hours) -> None:
-    """First late, then stuck; and it stays so though the pod changes again and again."""
     hours.audit(Live(a="2"))
     hours.now += LATE_AFTER
     assert hours.fresh.cold() == ["Pods are seen late"]
@@ -89,7 +80,6 @@ def test_a_watch_that_does_not_show_what_a_list_shows_is_stuck(hours: Hours) -> 
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_what_comes_late_is_forgiven(hours: Hours, gone: bool) -> None:  # noqa: FBT001 - a factor of the test
-    """A change or the deletion of it."""
     hours.audit(Live(a="2"))
     hours.now += STUCK_AFTER
     hours.fresh.shown("Pod", "a", "5", gone=gone)
@@ -126,7 +116,6 @@ def test_a_silent_api_server_makes_it_unready_but_not_dead(hours: Hours) -> None
 
 
 def test_no_error_ends_the_audits(hours: Hours) -> None:
-    """Whatever it is: it is logged, and the next one comes."""
     live = Live()
     live.error.append(TypeError("not a list"))
     hours.now += UNHEARD_AFTER
@@ -137,7 +126,6 @@ def test_no_error_ends_the_audits(hours: Hours) -> None:
 
 
 def test_before_the_first_audit_nobody_is_ready() -> None:
-    """Nothing is known yet."""
     assert Freshness().cold() == ["the API server does not answer"]
 
 
@@ -152,7 +140,6 @@ def test_a_namespace_that_may_not_be_read_is_passed_over(hours: Hours) -> None:
 
 
 def test_only_a_pass_that_hangs_and_a_stuck_watch_kill(hours: Hours) -> None:
-    """Each in its own words."""
     loops = Loops(ReconcileContext(None, Cache(), Settings()))  # type: ignore[arg-type]  # no call is made
     assert list(problems(loops, hours.fresh)) == []
     loops._reconciles[KEY] = -1e9
@@ -162,13 +149,11 @@ def test_only_a_pass_that_hangs_and_a_stuck_watch_kill(hours: Hours) -> None:
 
 
 async def asked(port: int, path: str) -> tuple[int, str]:
-    """Status and text of an answer."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/{path}") as reply:
         return reply.status, await reply.text()
 
 
 def test_probes_and_metrics_are_served_on_one_port() -> None:
-    """200 while there is no problem, else 503 with the problems."""
     dead = list[str]()
 
     async def scene() -> None:

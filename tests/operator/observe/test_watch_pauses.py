@@ -39,15 +39,12 @@ class Reply:
         pass
 
     async def read(self) -> bytes:
-        """All of it."""
         return b"".join(piece for piece in self._pieces if isinstance(piece, bytes))
 
     async def text(self) -> str:
-        """An error's message."""
         return ""
 
     async def iter_any(self) -> AsyncIterator[bytes]:
-        """Whatever is there."""
         for piece in self._pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -62,7 +59,6 @@ class FakeServer:
         self.now, self.watches, self.lists, self.slept, self._pieces, self._status = 0.0, 0, 0, list[float](), pieces, status
 
     def get(self, _path: str, query: dict[str, Any], _silent: float, _accept: str = "") -> Reply:
-        """A request."""
         if "watch" not in query:
             self.lists += 1
             return Reply(self, [json.dumps({"metadata": {"resourceVersion": "5"}, "items": []}).encode()])
@@ -72,7 +68,6 @@ class FakeServer:
         return Reply(self, self._pieces, self._status)
 
     async def sleep(self, seconds: float) -> None:
-        """Instead of asyncio's."""
         self.slept.append(seconds)
         self.now += seconds
         if len(self.slept) == 5:
@@ -80,7 +75,6 @@ class FakeServer:
 
 
 def played(pieces: Sequence[bytes | float], monkeypatch: pytest.MonkeyPatch, status: int = 200) -> FakeServer:
-    """A watch of a server that answers each one so."""
     server = FakeServer(pieces, status)
     monkeypatch.setattr(watch, "PAUSES", PAUSES)
     monkeypatch.setattr(asyncio, "sleep", server.sleep)
@@ -98,7 +92,6 @@ def played(pieces: Sequence[bytes | float], monkeypatch: pytest.MonkeyPatch, sta
 def test_a_watch_that_ends_soon_is_not_begun_again_at_once(
     pieces: list[bytes | float], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says so once, not every time."""
     with caplog.at_level(logging.WARNING):
         server = played(pieces, monkeypatch)
     assert server.slept == [7.0, 8.0, 9.0, 9.0, 9.0]
@@ -108,7 +101,6 @@ def test_a_watch_that_ends_soon_is_not_begun_again_at_once(
 
 @pytest.mark.parametrize(("pieces", "lists"), [([], 1), ([BOOKMARK], 1), ([BOOKMARK, ERROR], 5), ([EXPIRED], 5), ([AHEAD], 5)])
 def test_a_version_that_the_server_refuses_is_not_asked_for_again(pieces: list[bytes | float], lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the reason. Where the connection ends, it is."""
     assert played(pieces, monkeypatch).lists == lists
 
 
@@ -122,7 +114,6 @@ def test_a_server_that_is_busy_is_not_asked_for_a_whole_list(status: int, lists:
 def test_a_watch_that_has_lived_for_a_while_is_taken_up_at_once(
     end: list[bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every watch ends some day, and nobody has to know."""
     with caplog.at_level(logging.WARNING):
         server = played([BOOKMARK, 60.0, BOOKMARK, *end], monkeypatch)
     assert (server.slept, server.watches) == ([], 20)

@@ -17,18 +17,15 @@ Json = dict[str, Any]
 
 
 def pod(name: str, version: int = 1) -> Json:
-    """Of the consumer `orders`."""
     meta = {"name": name, "namespace": "a", "uid": f"uid-{name}", "resourceVersion": str(version), "labels": {CONSUMER: "orders"}}
     return {"metadata": meta}
 
 
 def line(verb: str, body: Json) -> bytes:
-    """Of a watch."""
     return json.dumps({"type": verb, "object": body}).encode()
 
 
 def listed(state: WatchState, *names: str, version: str = "10") -> list[WatchEvent]:
-    """What a list of these tells, a page for each."""
     state.begin()
     pages = [event for name in names for event in state.page({"items": [pod(name)]})]
     return pages + list(state.end(version))
@@ -36,14 +33,12 @@ def listed(state: WatchState, *names: str, version: str = "10") -> list[WatchEve
 
 @pytest.fixture
 def state() -> WatchState:
-    """Has listed x and y."""
     found = WatchState()
     listed(found, "x", "y")
     return found
 
 
 def test_what_a_second_list_does_not_show_is_told_as_gone(state: WatchState) -> None:
-    """With all that is needed to forget it: no event will ever tell."""
     *_, gone = listed(state, "x", "z", version="20")
     meta = gone.body["metadata"]
     assert gone.gone
@@ -52,7 +47,6 @@ def test_what_a_second_list_does_not_show_is_told_as_gone(state: WatchState) -> 
 
 
 def test_what_the_watch_showed_counts_like_what_was_listed(state: WatchState) -> None:
-    """It came between two lists, or went."""
     state.line(line("ADDED", pod("new")))
     state.line(line("DELETED", pod("x")))
     assert [event.body["metadata"]["name"] for event in listed(state, "y") if event.gone] == ["new"]
@@ -87,7 +81,6 @@ def test_changes_go_on_after_the_last_one_that_was_shown(state: WatchState) -> N
 
 @given(st.lists(st.binary(min_size=1).filter(lambda one: b"\n" not in one)), st.lists(st.integers(0, 200)))
 def test_lines_are_the_same_however_they_arrive(lines: list[bytes], cuts: list[int]) -> None:
-    """In pieces of any size."""
     text = b"".join(one + b"\n" for one in lines)
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     feeder = Lines()

@@ -30,8 +30,6 @@ class PlanShown:
 
 @dataclass(frozen=True)
 class Row:
-    """A view and its plan: the rule that decides it, and one sentence that says what it shows."""
-
     rule: str
     sentence: str
     view: View
@@ -56,7 +54,6 @@ def add(
 
 
 def shown(view: View) -> PlanShown:
-    """The plan for a view."""
     planned = plan(view)
     ready, reconciling, stalled = (planned.status.condition(kind) for kind in ("Ready", "Reconciling", "Stalled"))
     assert ready is not None

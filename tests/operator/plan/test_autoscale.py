@@ -33,12 +33,10 @@ def scaled(memory: AutoscaleStatus | None = MEMORY, pod: Pod | None = None, **fi
 
 
 def reported(**figures: Any) -> Pod:
-    """The driver with other figures."""
     return driver(report=replace(BUSY, **figures))
 
 
 def memory(of: Plan) -> AutoscaleStatus:
-    """What the plan writes down."""
     assert of.status.autoscale is not None
     return of.status.autoscale
 
@@ -57,7 +55,6 @@ def test_the_number_is_written_down_before_the_driver_gets_it() -> None:
 
 
 def test_executors_that_come_are_waited_for() -> None:
-    """Then a whole minute of them is measured."""
     grown = replace(MEMORY, replicas=4, reason="ScaledUp", changed_at=seconds(-10), sample=None)
     coming = plan(scaled(grown, driver(report=BUSY, target="4")))
     assert (coming.actions, memory(coming).reason, memory(coming).message) == ((), "ExecutorsPending", "2 executors ready, 4 wanted")
@@ -77,7 +74,6 @@ def overdue(memory: AutoscaleStatus = GROWN, since: float = -600, pods: tuple[Po
 
 
 def test_executors_that_do_not_come_are_waited_for_until_the_progress_deadline() -> None:
-    """Then a condition says which are missing, why, and what to do. No more are asked for, however busy the others are."""
     full = executor(3, trouble=Trouble("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu"))
     early = plan(overdue(GROWN, -599, (*EXECUTORS, full)))
     assert (memory(early).reason, early.status.condition("ScalingLimited")) == ("ExecutorsPending", None)
@@ -94,7 +90,6 @@ def test_executors_that_do_not_come_are_waited_for_until_the_progress_deadline()
 
 
 def test_executors_that_run_and_are_enough_become_the_number() -> None:
-    """After the cool-down of a small load, in one step: those that did not come do nothing."""
     begins = plan(overdue(replace(GROWN, sample=SAMPLE), **QUIET))
     assert (begins.actions, memory(begins).quiet_since, memory(begins).reason) == ((), NOW, "ExecutorsOverdue")
     enough = replace(GROWN, sample=SAMPLE, quiet_since=seconds(-600), trial=ScaleTrial(executors=2, seconds_per_record=1.0))
@@ -140,21 +135,18 @@ def test_one_executor_fewer_has_to_be_enough_for_the_whole_cool_down() -> None:
     ids=["load", "change", "busy", "behind", "drain", "another"],
 )
 def test_executors_that_are_overdue_are_not_given_up_for_less(changes: dict[str, Any], figures: dict[str, Any]) -> None:
-    """A load that is small for a moment, a change that is new, or those that run would not do."""
     quiet = replace(GROWN, sample=SAMPLE, quiet_since=seconds(-600))
     planned = plan(overdue(replace(quiet, **changes), **QUIET | figures))
     assert (planned.actions, memory(planned).replicas) == ((), 4)
 
 
 def test_with_no_executor_at_all_there_are_no_figures() -> None:
-    """Nothing is given up then, and the condition says it."""
     quiet = replace(GROWN, sample=replace(SAMPLE, executors=0), quiet_since=seconds(-600))
     planned = plan(overdue(quiet, -600, (), **QUIET | {"executors": 0}))
     assert (planned.actions, memory(planned).replicas, memory(planned).reason, memory(planned).sample) == ((), 4, "ExecutorsOverdue", None)
 
 
 def test_once_the_executors_run_the_number_may_grow_again() -> None:
-    """The condition is over with the first report of all of them, and a minute later the next step is decided."""
     limited = replace(GROWN, reason="ExecutorsOverdue", message="2 executors ready, 4 wanted", sample=SAMPLE)
     pod = driver(report=replace(BUSY, executors=4, active_shards=8), target="4")
     status = Status(observed_generation=1, driver=attempt(), autoscale=limited, progressing_since=seconds(-900))
@@ -166,7 +158,6 @@ def test_once_the_executors_run_the_number_may_grow_again() -> None:
 
 
 def test_a_spec_that_is_new_has_the_whole_deadline() -> None:
-    """As for the condition Stalled."""
     view = overdue()
     fresh = plan(replace(view, resource=replace(view.resource, generation=2)))
     assert memory(fresh).reason == "ExecutorsPending"
@@ -219,7 +210,6 @@ def test_a_batch_that_reads_up_to_the_tip_is_behind_by_the_time_that_it_takes() 
 
 
 def test_long_intervals_are_judged_by_three_of_them() -> None:
-    """As the driver's figure is."""
     slow = wanted(replicas=1, autoscale={"min": 2, "max": 8}, batch={"intervalSeconds": 60})
     for age, told in ((-179, 0), (-180, 1)):
         status = Status(driver=attempt(spec_hash=slow.driver_hash), autoscale=replace(MEMORY, sample=replace(SAMPLE, at=seconds(age))))
@@ -227,7 +217,6 @@ def test_long_intervals_are_judged_by_three_of_them() -> None:
 
 
 def test_setting_the_field_changes_nothing_by_itself() -> None:
-    """It begins with the number that the driver has, within the bounds; without a driver with the smallest."""
     for target, number in (("5", 5), ("99", 8), ("1", 2), ("many", 2), ("9" * 400, 2), (None, 2)):
         assert memory(plan(scaled(None, driver(report=BUSY, target=target)))).replicas == number
     assert memory(plan(scaled(None, observed=Observed(), status=Status(driver=gone())))).replicas == 2
@@ -235,13 +224,11 @@ def test_setting_the_field_changes_nothing_by_itself() -> None:
 
 
 def test_removing_the_field_forgets_what_it_came_to() -> None:
-    """`replicas` counts again."""
     planned = plan(scaled(spec=wanted(replicas=3)))
     assert (planned.status.autoscale, planned.actions) == (None, (Retarget("orders-driver-1", "driver-1", 3),))
 
 
 def test_bounds_that_are_edited_hold_at_once() -> None:
-    """That is the user's change, and no decision."""
     planned = plan(scaled(spec=wanted(replicas=1, autoscale={"min": 3, "max": 8})))
     assert (memory(planned).replicas, memory(planned).changed_at) == (3, None)
     assert planned.actions == (Retarget("orders-driver-1", "driver-1", 3),)
@@ -263,7 +250,6 @@ def test_bounds_that_are_edited_hold_at_once() -> None:
     ids=["suspended", "rollout", "position", "migration", "deleted", "paused", "restart", "drain", "stray"],
 )
 def test_whatever_else_is_under_way_comes_first(other: dict[str, Any]) -> None:
-    """The number stays, and the driver is told none."""
     planned = plan(scaled(**other))
     assert not any(isinstance(action, Retarget) for action in planned.actions)
     assert memory(planned).replicas == 2
@@ -271,7 +257,6 @@ def test_whatever_else_is_under_way_comes_first(other: dict[str, Any]) -> None:
 
 
 def test_a_consumer_that_is_limited_says_so_in_words() -> None:
-    """In a condition while it lasts, and one event; its message names the shard and what to do."""
     hot = reported(millis_behind_others=0, farthest_shard="shardId-000000000003")
     first = plan(scaled(pod=hot))
     condition = first.status.condition("ScalingLimited")
@@ -290,7 +275,6 @@ def test_a_consumer_that_is_limited_says_so_in_words() -> None:
 
 
 def test_the_next_driver_is_made_with_the_number() -> None:
-    """And a driver that runs is ready with it: `replicas` is 1 meanwhile."""
     stays = scaled(replace(MEMORY, replicas=5), observed=Observed(), status=Status(driver=gone(), autoscale=replace(MEMORY, replicas=5)))
     assert stays.executors == 5
     five = tuple(executor(number) for number in range(5))
@@ -314,13 +298,11 @@ def test_the_next_driver_is_made_with_the_number() -> None:
     ],
 )
 def test_a_spec_with_two_minds_is_refused_by_name(fields: dict[str, Any], problem: str) -> None:
-    """As the CRD refuses it."""
     raw = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "orders.pipeline:process"}, **fields}
     with pytest.raises(InvalidSpec, match=problem):
         parse_spec(raw)
 
 
 def test_autoscale_restarts_no_driver() -> None:
-    """Not when it is set, edited or removed."""
     assert CHANGES["autoscale"] is ChangeCost.SCALE
     assert SCALED.driver_hash == wanted(replicas=1).driver_hash

@@ -26,13 +26,11 @@ ahead = pytest.mark.parametrize("time", AHEAD, ids=str)
 
 
 def later(status: Status, since: timedelta, **fields: Any) -> Any:
-    """The plan of a pass that finds this status so much later."""
     return plan(replace(view(status=status, **fields), now=NOW + since))
 
 
 @ahead
 def test_a_driver_is_made_after_the_longest_pause(time: datetime) -> None:
-    """Its time is written down anew, so that it comes."""
     first = later(replace(WAITS, restarts=replace(WAITS.restarts, next_at=time)), timedelta(), observed=NOTHING)
     assert (first.actions, first.status.restarts.next_at, first.wake) == ((), NOW + LONGEST, NOW + LONGEST)
     assert later(first.status, LONGEST / 2, observed=NOTHING).status.restarts.next_at == NOW + LONGEST
@@ -41,7 +39,6 @@ def test_a_driver_is_made_after_the_longest_pause(time: datetime) -> None:
 
 @ahead
 def test_a_migration_is_tried_after_the_longest_pause(time: datetime) -> None:
-    """As a driver is."""
     spec = wanted(migrateFrom={"table": "orders-kcl"}, restart={"backoffSeconds": 5, "maxBackoffSeconds": 60})
     lost = replace(migration(state=MigrationState.LOST, next_at=time, uid=None), spec_hash=spec.job_hash)
     first = later(Status(observed_generation=1, migration=lost), timedelta(), spec=spec, observed=NOTHING)
@@ -52,7 +49,6 @@ def test_a_migration_is_tried_after_the_longest_pause(time: datetime) -> None:
 
 @ahead
 def test_what_is_not_done_is_stalled_at_its_deadline(time: datetime) -> None:
-    """Progress that began in the future has begun now."""
     begun = Status(observed_generation=1, driver=attempt(uid=None), progressing_since=time)
     first = later(begun, timedelta(), observed=Observed(drivers=(driver(report=None),)))
     assert first.status.progressing_since == NOW
@@ -72,7 +68,6 @@ def test_a_batch_that_began_in_the_future_is_overdue_at_its_deadline(time: datet
 
 @ahead
 def test_a_job_without_a_pod_is_lost_after_a_minute(time: datetime) -> None:
-    """Since when it has none is not in the future."""
     status = Status(observed_generation=1, migration=migration(podless_since=time))
     spec = wanted(migrateFrom={"table": "orders-kcl"})
     first = later(status, timedelta(), spec=spec, observed=Observed(jobs=(job(),))).status
@@ -94,7 +89,6 @@ def test_a_move_that_no_pod_carries_out_is_given_up_at_its_deadline(time: dateti
 
 @ahead
 def test_a_driver_that_started_in_the_future_becomes_stable(time: datetime) -> None:
-    """By the clock of its node, or of another leader."""
     failed = Status(observed_generation=1, driver=attempt(started_at=None), restarts=RestartStatus(count=3))
     observed = Observed(drivers=(driver(started_at=time),))
     first = later(failed, timedelta(), observed=observed).status
@@ -115,7 +109,6 @@ def test_a_clock_that_is_ahead_makes_no_driver_stable() -> None:
 
 @given(st.integers(0, 300))
 def test_a_time_that_the_policy_can_ask_for_is_kept(pause: int) -> None:
-    """To the second."""
     due = seconds(pause)
     assert later(replace(WAITS, restarts=replace(WAITS.restarts, next_at=due)), timedelta(), observed=NOTHING).status.restarts.next_at in {due, None}
 
@@ -134,7 +127,6 @@ def test_a_message_shows_the_date_of_a_time_that_is_not_today() -> None:
 
 @ahead
 def test_a_standby_is_given_up_in_time(time: datetime) -> None:
-    """It was named in the future: it is named now."""
     spec = wanted(batch={"intervalSeconds": 9}, rollout={"strategy": "Standby", "readySeconds": 60})
     named = StandbyStatus(attempt=2, pod="orders-driver-2", spec_hash=spec.driver_hash, since=time)
     slow = replace(driver(name="orders-driver-2", uid="driver-2", attempt=2, report=None))
@@ -146,7 +138,6 @@ def test_a_standby_is_given_up_in_time(time: datetime) -> None:
 
 @ahead
 def test_a_standby_is_tried_again_after_the_longest_pause(time: datetime) -> None:
-    """As a driver is."""
     spec = wanted(batch={"intervalSeconds": 9}, rollout={"strategy": "Standby"})
     ended = StandbyStatus(
         attempt=2, pod="orders-driver-2", spec_hash=spec.driver_hash, since=time, state=StandbyState.BACKING_OFF, reason="Failed", next_at=time

@@ -21,8 +21,6 @@ MEMBERS = {f"uid-{name}": MemberVersion(name, "h1") for name in "abcdefgh"}
 
 @dataclass
 class Pool:
-    """Eight members, and the deaths of their process."""
-
     count: Callable[..., DeathsStatus] = counted
     members: dict[str, MemberVersion] = field(default_factory=lambda: dict(MEMBERS))
     status: DeathsStatus | None = None
@@ -38,7 +36,6 @@ class Pool:
 
     @property
     def out(self) -> str:
-        """The members that are out."""
         return "".join(one.name for one in self.status.out) if self.status else ""
 
     @property
@@ -66,7 +63,6 @@ CASES: list[Case] = [
 
 @pytest.mark.parametrize(("named", "out", "numbers"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_deaths_in_a_row(named: Iterable[str], out: str, numbers: dict[str, int]) -> None:
-    """Of eight members, of which two may be out."""
     pool = Pool().dies(*named)
     assert (pool.out, pool.numbers) == (out, numbers)
 
@@ -81,14 +77,12 @@ def test_a_death_counts_once() -> None:
 
 @pytest.mark.parametrize(("worked", "out"), [(3599, "a"), (3600, "")])
 def test_an_hour_of_work_clears_all(worked: float, out: str) -> None:
-    """The death that ends it is the first of a row."""
     pool = Pool().dies("a", "a").dies("a", worked=worked)
     assert (pool.out, pool.numbers) == (out, {} if out else {"a": 1})
 
 
 @pytest.mark.parametrize(("members", "out"), [(0, 0), (1, 0), (2, 1), (7, 1), (8, 2), (40, 10)])
 def test_a_quarter_may_be_out_and_one_at_least(members: int, out: int) -> None:
-    """Except of one: nobody else is disturbed."""
     assert places(members) == out
 
 
@@ -98,7 +92,6 @@ def test_a_quarter_may_be_out_and_one_at_least(members: int, out: int) -> None:
     ids=["spec", "restart", "created again", "gone"],
 )
 def test_a_member_returns_when_it_changes(changed: dict[str, MemberVersion]) -> None:
-    """With its spec or sluice.dev/restart. Then it has as many deaths again, also if the first comes before anything else was seen."""
     pool = Pool().dies("a", "a", "a")
     assert pool.status is not None
     assert returned(pool.status, pool.members) == pool.status
@@ -110,7 +103,6 @@ def test_a_member_returns_when_it_changes(changed: dict[str, MemberVersion]) -> 
 
 
 def test_what_is_known_of_one_that_was_put_out() -> None:
-    """Since when, after how many deaths, and with which version."""
     pool = Pool()
     pool.members["uid-a"] = MemberVersion("a", "h1", "yesterday")
     pool.dies("a", "a", "a")
@@ -120,7 +112,6 @@ def test_what_is_known_of_one_that_was_put_out() -> None:
 
 
 def test_the_suspects_are_those_that_too_many_others_protect() -> None:
-    """Somebody has to move one of them."""
     pool = Pool().dies("abc", "abc")
     assert suspects(pool.status, MOST) == suspects(None, MOST) == ()
     assert suspects(pool.dies("abcd").status, MOST) == ("a", "b", "c")
@@ -171,6 +162,5 @@ def _the_last_alone(before: DeathsStatus | None, death: Death, members: deaths.V
 
 @pytest.mark.parametrize("mutant", [_in_total, _all_suspects, _without_those_out, _the_last_alone])
 def test_a_case_notices_a_rule_with_a_part_left_out(mutant: Callable[..., DeathsStatus]) -> None:
-    """At least one."""
     pools = [(Pool(mutant).dies(*named), out, numbers) for _, named, out, numbers in CASES]
     assert any((pool.out, pool.numbers) != (out, numbers) for pool, out, numbers in pools)

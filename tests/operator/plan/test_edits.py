@@ -24,6 +24,5 @@ def test_an_edit_without_meaning_leaves_a_migration_that_runs(edit: dict[str, An
 
 
 def test_an_edit_of_what_a_migration_runs_makes_another_try() -> None:
-    """Its Job is deleted first."""
     meant = wanted(**SOURCE, pipeline={**RAW["pipeline"], "image": "orders:2"})
     assert plan(view(spec=meant, status=STATUS, observed=RUNS)).actions == (DeleteJob(f"orders-migrate-{HASH}-1", "job-1"),)

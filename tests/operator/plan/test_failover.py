@@ -46,25 +46,21 @@ def behind(one: StandbyStatus | None = ONE, *pods: Pod, spec: Any = SPEC, **stat
 
 
 def alone(**status: Any) -> View:
-    """A driver that works and has no standby."""
     return replace(behind(None, driver(), **status))
 
 
 def told(made: Plan) -> tuple[str, str]:
-    """StandbyReady: its status and its reason."""
     found = made.status.condition("StandbyReady")
     assert found is not None
     return found.status, found.reason
 
 
 def state(made: Plan) -> StandbyState:
-    """Where the standby is."""
     assert made.status.standby is not None
     return made.status.standby.state
 
 
 def test_a_driver_that_works_gets_a_standby_without_a_rollout() -> None:
-    """It starts beside it, and the resource is as ready as before."""
     made = plan(alone())
     assert made.actions == (CreateStandby(),)
     assert (state(made), told(made)) == (StandbyState.STARTING, ("False", "StandbyStarting"))
@@ -79,13 +75,11 @@ def test_there_is_none_unless_it_is_asked_for(rollout: dict[str, str]) -> None:
 
 
 def test_a_standby_for_failover_needs_the_strategy() -> None:
-    """What it would be without one, nobody has said."""
     with pytest.raises(ValueError, match=r"rollout.*standby: must be Rollout"):
         parse({**SPEC.raw, "rollout": {"standby": "Always"}})
 
 
 def test_one_that_is_ready_stays_behind_the_driver_for_good() -> None:
-    """Nothing is drained, written or looked for in a loop."""
     made = plan(behind(replace(ONE, state=StandbyState.STARTING)))
     assert (made.actions, state(made), told(made)) == ((), StandbyState.READY, ("True", "Ready"))
     later = replace(behind(), now=seconds(60))
@@ -107,7 +101,6 @@ def test_the_selector_names_the_driver_only_while_there_is_a_standby(one: Standb
 
 
 def test_a_driver_that_ended_is_followed_at_once_whatever_its_exit() -> None:
-    """No pause, and no third driver."""
     failed = behind(ONE, second(), driver=gone(), restarts=RestartStatus(count=1, reason="Failed", next_at=seconds(10)))
     made = plan(replace(failed, observed=replace(failed.observed, executors=())))
     assert (made.status.driver.attempt, made.status.driver.uid, made.status.standby) == (2, "driver-2", None)
@@ -115,7 +108,6 @@ def test_a_driver_that_ended_is_followed_at_once_whatever_its_exit() -> None:
 
 
 def test_one_that_has_the_lease_is_the_driver_though_the_former_pod_stands_on_a_lost_node() -> None:
-    """The lease says who works. The former one is asked to end, and not waited for."""
     silent = driver(reported_at=seconds(-60))
     made = plan(behind(ONE, silent, second(report=WORKS)))
     assert made.actions == (DeletePod("orders-driver-1", "driver-1"),)
@@ -129,14 +121,12 @@ def test_one_that_has_the_lease_is_the_driver_though_the_former_pod_stands_on_a_
 
 
 def test_a_driver_that_somebody_deletes_is_followed_at_once() -> None:
-    """A node that is drained costs no start."""
     made = plan(behind(ONE, driver(gone_by=seconds(30)), second()))
     assert made.status.driver.attempt == 2
     assert made.status.standby is None
 
 
 def test_one_that_was_ready_and_is_silent_does_not_count_and_may_come_back() -> None:
-    """Its node may be lost, or its table does not answer."""
     lost = plan(behind(ONE, driver(reported_at=seconds(95)), second(reported_at=seconds(-95))))
     assert (lost.actions, state(lost), told(lost)) == ((), StandbyState.SILENT, ("False", "StandbySilent"))
     mute = plan(behind(ONE, driver(), second(report=Report(number=4, phase="Starting"))))
@@ -170,7 +160,6 @@ def test_a_driver_that_is_killed_is_not_followed_by_one_that_is_silent() -> None
 
 
 def test_without_room_it_waits_and_ends_nothing() -> None:
-    """There is no rollout that would be made another way. When there is room, it has all of its time."""
     old = replace(ONE, state=StandbyState.STARTING, since=seconds(-300))
     made = plan(behind(old, driver(), second(report=None, reported_at=None, trouble=Trouble("Unschedulable", "0/3 nodes are available"))))
     assert (made.actions, state(made), told(made)[1]) == ((), StandbyState.STARTING, "Unschedulable")
@@ -180,14 +169,12 @@ def test_without_room_it_waits_and_ends_nothing() -> None:
 
 
 def test_one_that_never_gets_ready_is_replaced_after_a_pause() -> None:
-    """A start that hangs does not hang for good."""
     old = replace(ONE, state=StandbyState.STARTING, since=seconds(-300))
     made = plan(behind(old, driver(), second(report=Report(number=1, phase="Starting"))))
     assert (made.actions, state(made), told(made)[1]) == ((END,), StandbyState.BACKING_OFF, "StandbyNotReady")
 
 
 def test_one_that_fails_ends_no_driver_and_its_pauses_grow_until_one_was_ready_for_long() -> None:
-    """As those of a driver."""
     died = second(exit=Exit(code=137, reason="OOMKilled", at=NOW))
     soon = plan(behind(replace(ONE, tries=3), driver(), died)).status.standby
     late = plan(behind(replace(ONE, tries=3, since=seconds(-600)), driver(), died)).status.standby
@@ -197,7 +184,6 @@ def test_one_that_fails_ends_no_driver_and_its_pauses_grow_until_one_was_ready_f
 
 
 def test_one_that_is_taken_away_with_its_node_after_months_begins_a_new_series() -> None:
-    """It is asked to end first, and does not count as ready from then on."""
     leaves = second(gone_by=seconds(30))
     made = plan(behind(replace(ONE, tries=5, since=seconds(-600)), driver(), leaves))
     assert made.status.standby is not None
@@ -223,14 +209,12 @@ def test_a_standby_that_stood_for_months_has_not_worked_for_months() -> None:
 
 
 def test_executors_of_an_earlier_driver_are_waited_for() -> None:
-    """Their node may be lost."""
     found = alone()
     made = plan(replace(found, observed=replace(found.observed, executors=(*EXECUTORS, executor(3, owner="driver-0")))))
     assert (made.actions, told(made)) == ((), ("False", "StandbyAwaited"))
 
 
 def test_a_driver_that_does_not_work_gets_none() -> None:
-    """There is nothing to follow, and two would start at once."""
     assert plan(behind(None, driver(report=replace(REPORT, held_shards=2)))).actions == ()
 
 
@@ -272,7 +256,6 @@ def test_a_restart_is_not_served_by_a_standby_that_was_made_before_it_was_asked_
 
 
 def test_one_of_another_version_that_took_the_lease_is_drained_and_never_the_named_driver() -> None:
-    """The spec changed, and the driver was killed before the operator saw it."""
     found = behind(ONE, second(report=WORKS), driver=gone(), spec=wanted(**ALWAYS, batch={"intervalSeconds": 9}))
     made = plan(replace(found, observed=replace(found.observed, executors=())))
     assert (made.actions, made.status.driver.pod) == ((END,), None)
@@ -294,13 +277,11 @@ def test_a_stop_or_a_move_ends_both(stop: str) -> None:
 
 
 def test_a_deletion_ends_both() -> None:
-    """And the finalizer stays until they are gone."""
     made = plan(replace(behind(), resource=replace(RESOURCE, deleting=True)))
     assert set(made.actions) == {END, DeletePod("orders-driver-1", "driver-1")}
 
 
 def test_without_always_the_standby_is_deleted_and_forgotten() -> None:
-    """The driver never notices."""
     now = wanted(rollout={"strategy": "Standby"})
     made = plan(behind(spec=now))
     assert (made.actions, made.status.driver.attempt) == ((END,), 1)
@@ -309,21 +290,18 @@ def test_without_always_the_standby_is_deleted_and_forgotten() -> None:
 
 
 def test_one_that_was_given_up_in_a_rollout_is_tried_again_after_it() -> None:
-    """The memory of the rollout is no reason to go without for good."""
     memory = replace(ONE, state=StandbyState.GIVEN_UP, uid=None, reason="StandbyWithoutRoom")
     made = plan(behind(memory, driver()))
     assert (made.actions, state(made)) == ((CreateStandby(),), StandbyState.STARTING)
 
 
 def test_driver_and_standby_get_the_same_number_of_executors() -> None:
-    """So it has them when it continues."""
     made = plan(behind(spec=wanted(**ALWAYS, replicas=4)))
     expected: list[Action] = [Retarget("orders-driver-1", "driver-1", 4), Retarget("orders-driver-2", "driver-2", 4)]
     assert list(made.actions) == expected
 
 
 def test_while_the_resource_is_paused_nothing_is_made() -> None:
-    """As everything else."""
     made = plan(replace(alone(), resource=replace(RESOURCE, paused=True)))
     assert made.actions == ()
 
@@ -334,14 +312,12 @@ def test_a_driver_of_another_table_gets_none() -> None:
 
 
 def test_a_driver_that_has_just_ended_is_not_passed_over() -> None:
-    """Its exit is written down before its pod is deleted, and only then it is followed."""
     made = plan(behind(ONE, ended(137, "Killed"), second()))
     assert made.actions == (DeletePod("orders-driver-1", "driver-1"),)
     assert (made.status.driver.attempt, made.status.driver.exit is not None) == (1, True)
 
 
 def test_the_time_of_a_look_that_is_due_is_asked_for() -> None:
-    """Nobody else would tell that it is silent."""
     made = plan(behind())
     assert made.wake is not None
     assert made.wake - NOW <= timedelta(seconds=90)
@@ -383,7 +359,6 @@ def test_what_is_refused_beside_a_standby_is_not_repeated_before_its_time() -> N
 
 
 def denied(*pods: Pod, one: StandbyStatus = ONE, spec: Any = SPEC) -> View:
-    """The API server refused the last action, which was about the standby."""
     answer = {"refusal": Trouble("ApiRefused", "denied by theirs"), "refused_until": seconds(30), "standby_refused": True}
     return replace(behind(one, spec=spec), observed=Observed(drivers=pods, executors=EXECUTORS, **answer))  # type: ignore[arg-type]  # a dict of both
 
@@ -435,7 +410,6 @@ def test_a_standby_that_may_not_be_replaced_stalls_nothing_unless_another_driver
     ],
 )
 def test_what_concerns_only_a_spare(action: Action, spec: Any, spare: bool) -> None:  # noqa: FBT001 - pytest passes names
-    """Nothing that the spec asks of the consumer waits for it."""
     assert is_spare(behind(spec=spec), action) is spare
 
 
@@ -450,7 +424,6 @@ def test_a_standby_that_was_never_created_is_forgotten_with_its_driver() -> None
 
 
 def test_one_that_does_not_go_away_is_not_said_to_have_ended_and_no_next_one_is_promised_for_a_time_that_is_over() -> None:
-    """Its node is lost, say. What is promised comes."""
     stays = replace(ONE, state=StandbyState.BACKING_OFF, reason="StandbySilent", message="orders-driver-2 reports no longer", next_at=seconds(10))
     hangs = (driver(reported_at=seconds(20)), second(gone_by=seconds(30)))
     early, late = behind(stays, *hangs), replace(behind(stays, *hangs), now=seconds(20))

@@ -20,13 +20,11 @@ PAUSED = replace(RESOURCE, paused=True)
 
 
 def planned(move: PositionStatus, later: timedelta = timedelta(), spec: DesiredSpec = MOVING, resource: Resource = RESOURCE) -> Plan:
-    """The plan for a consumer without a driver and without a Job, so much later."""
     status = Status(observed_generation=1, driver=gone(), position=move)
     return plan(replace(view(spec=spec, status=status, observed=Observed(), resource=resource), now=NOW + later))
 
 
 def resting(**fields: Any) -> DesiredSpec:
-    """The spec with the move, of a consumer that shall not run."""
     return wanted(**{"position": MOVING.raw["position"], **fields})
 
 
@@ -49,7 +47,6 @@ def test_the_time_in_which_no_driver_is_wanted_does_not_count(state: PositionSta
 
 
 def test_without_replicas_a_move_is_tried_for_as_long_as_that_lasts() -> None:
-    """No driver reads, so none is waited for."""
     move = position(state=PositionState.LOST, since=seconds(-60), next_at=seconds(10), message="boom")
     for late in (timedelta(minutes=1), HOURS):
         tried = planned(move, late, resting(replicas=0))
@@ -59,7 +56,6 @@ def test_without_replicas_a_move_is_tried_for_as_long_as_that_lasts() -> None:
 
 
 def test_a_move_of_an_operator_that_kept_no_time_is_given_up_as_well() -> None:
-    """From when it was seen first."""
     first = planned(position(since=None)).status.position
     assert first is not None
     assert first.since == NOW

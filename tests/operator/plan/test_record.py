@@ -15,7 +15,6 @@ STARTING = replace(REPORT, phase="Starting", held_shards=0)
 
 
 def stream(report: Report, before: StreamStatus | None) -> StreamStatus:
-    """The status' part about the stream after this report."""
     status = Status(observed_generation=1, driver=attempt(), stream=before)
     found = note_report(view(status=status, observed=Observed(drivers=(driver(report=report),), executors=EXECUTORS))).stream
     assert found is not None
@@ -38,13 +37,11 @@ def test_the_last_batch_stays_until_a_driver_that_starts_has_read_the_table(befo
 
 
 def test_how_far_a_driver_is_behind_is_unknown_until_it_says_so() -> None:
-    """Whatever the driver before it had said."""
     found = stream(STARTING, StreamStatus(millis_behind_latest=5, lag="5ms", reported_at=NOW))
     assert (found.millis_behind_latest, found.lag) == (None, None)
 
 
 def test_versions_stay_until_a_driver_reports_others() -> None:
-    """One that starts, or an older one, reports none."""
     former, newer = VersionStatus(first_batch=1), VersionStatus(first_batch=5)
     status = Status(observed_generation=1, driver=attempt(), versions=(former,))
     for reported, kept in (((), (former,)), ((newer, former), (newer, former))):

@@ -93,23 +93,19 @@ STANDING = Status(
 
 
 def second(**fields: Any) -> Pod:
-    """The pod of attempt 2, which stands by."""
     return driver(**{"name": "orders-driver-2", "uid": "driver-2", "attempt": 2, "report": None, "reported_at": None} | fields)
 
 
 def beside(**fields: Any) -> Observed:
-    """The driver, its executors, and a standby."""
     return Observed(drivers=(driver(), second(**fields)), executors=EXECUTORS)
 
 
 def late(status: Status) -> Status:
-    """The status of a standby whose time is over."""
     assert status.standby is not None
     return replace(status, standby=replace(status.standby, since=seconds(-300)))
 
 
 def busy(**figures: Any) -> Observed:
-    """A driver of 2 executors that is 2 minutes behind, and does nothing but batches."""
     told = replace(REPORT, **{"busy": 1.0, "batch": 8, "records": 600, "millis_behind_latest": 120_000, "active_shards": 4} | figures)
     return Observed(drivers=(driver(report=told),), executors=EXECUTORS)
 
@@ -668,7 +664,6 @@ AMENDMENTS = ["refused_by_api", "refused_by_driver", "limited"]  # they change t
 
 @pytest.mark.parametrize("expected", ROWS, ids=str)
 def test_a_view_has_this_plan(expected: Row) -> None:
-    """Phase, reason, message, actions, Ready, Reconciling and Stalled."""
     assert shown(expected.view) == expected.plan
 
 
@@ -681,14 +676,12 @@ def test_a_view_has_this_plan(expected: Row) -> None:
     ids=["a driver that works on one batch for too long", "a driver that has ended for that"],
 )
 def test_a_batch_that_does_not_end_leaves_the_driver_in_doubt_until_it_has_ended(overdue: View, status: str, words: str) -> None:
-    """The condition DriverHealthy. Both have one reason."""
     found = rules.plan(overdue).status.condition("DriverHealthy")
     assert found is not None
     assert (found.status, found.reason, words in found.message) == (status, "BatchOverdue", True)
 
 
 def test_every_rule_has_a_row_in_the_order_of_the_rules() -> None:
-    """A new rule needs one."""
     assert list(dict.fromkeys(expected.rule for expected in ROWS)) == [*RULES, *AMENDMENTS]
 
 

@@ -23,7 +23,6 @@ BEFORE = AutoscaleStatus(replicas=2)
 
 
 def sample(behind: int = 60_000, records: int | None = 0) -> ScaleSample:
-    """Of a minute before NOW."""
     return ScaleSample(at=seconds(-60), attempt=1, executors=2, records=records, millis_behind_latest=behind)
 
 
@@ -65,7 +64,6 @@ VAIN = ScaleTrial(executors=2, seconds_per_record=0.01, steps=2)  # a record tak
     ],
 )
 def test_a_decision(before: AutoscaleStatus, found: ScaleFigures, number: int, reason: str) -> None:
-    """From the memory and the figures to the number and its reason."""
     after = decide(before, sample(), found, BOUNDS)
     assert (after.replicas, after.reason) == (number, reason)
     assert (after.changed_at == NOW) == (number != before.replicas)
@@ -84,7 +82,6 @@ def test_a_pipeline_that_repartitions_is_held_by_its_maximum_only() -> None:
 
 
 def test_steps_that_help_are_no_trial_any_more() -> None:
-    """A record takes half of the time. So does one whose consumer is not behind any more count."""
     tried = replace(BEFORE, replicas=4, trial=VAIN)
     faster = decide(tried, sample(), replace(FIGURES, records=12_000), BOUNDS)
     assert (faster.replicas, faster.trial) == (7, ScaleTrial(executors=4, seconds_per_record=0.005))
@@ -92,7 +89,6 @@ def test_steps_that_help_are_no_trial_any_more() -> None:
 
 
 def test_every_limit_says_what_to_do() -> None:
-    """And those that `decide` gives are among them."""
     assert set(scaling.LIMITS) <= set(FAILURES)
     assert all(FAILURES[reason].do for reason in scaling.LIMITS)
 
@@ -121,7 +117,6 @@ class Plant:
         self.sample: ScaleSample | None = None
 
     def minute(self) -> AutoscaleStatus:
-        """One decision, of a minute with the present number."""
         power = self.capacity[min(self.memory.replicas, self.shards, len(self.capacity)) - 1]
         due = self.load * 60 + self.behind * self.load
         done = min(due, power * 60)
@@ -186,7 +181,6 @@ def plants(draw: st.DrawFn) -> Plant:
 @settings(max_examples=60, deadline=None)
 @given(plants(), st.integers(0, 3))
 def test_a_constant_load_never_sees_two_changes_in_opposite_directions_within_the_cool_down(plant: Plant, minutes: int) -> None:
-    """Whatever the capacity, the backlog and the bounds; and the bounds are kept (asserted in `minute`)."""
     changes = plant.changes(250 + minutes)
     for (earlier, one), (later, other) in pairwise(changes):
         if one != other:
@@ -196,7 +190,6 @@ def test_a_constant_load_never_sees_two_changes_in_opposite_directions_within_th
 @settings(max_examples=30, deadline=None)
 @given(plants())
 def test_a_load_that_some_number_of_executors_can_carry_is_carried(plant: Plant) -> None:
-    """If each executor helps: the lag comes back under the target, and stays there."""
     each = plant.capacity[0]
     plant.capacity = tuple(each * n for n in range(1, 11))
     most = min(plant.bounds.max, plant.shards) if plant.bounds.by_shards else plant.bounds.max
@@ -220,7 +213,6 @@ def test_one_to_four_to_one() -> None:
 
 
 def test_a_sink_that_takes_no_more_gets_its_former_number_back_and_is_tried_again_later() -> None:
-    """Two steps in vain, back after the cool-down, and an hour of rest."""
     plant = Plant(500.0, (100.0,) * 10, 8, BOUNDS, 1)
     changes = plant.changes(110)
     assert [way for _, way in changes] == [1, 1, -1, 1, 1, -1]
@@ -230,7 +222,6 @@ def test_a_sink_that_takes_no_more_gets_its_former_number_back_and_is_tried_agai
 
 
 def test_a_stream_that_falls_silent_comes_down_to_its_minimum() -> None:
-    """One executor each cool-down."""
     plant = Plant(0.0, tuple(100.0 * n for n in range(1, 9)), 8, replace(BOUNDS, min=2), 5)
     assert [way for _, way in plant.changes(60)] == [-1, -1, -1]
     assert plant.memory.replicas == 2
@@ -264,7 +255,6 @@ WHOLE = st.integers(-(2**63), 2**63 - 1)
 def test_no_figure_takes_the_number_out_of_its_bounds(
     found: ScaleFigures, records: int | None, behind: int | None, trial: ScaleTrial | None, number: int
 ) -> None:
-    """Nor can one be written that an API server does not store."""
     last = ScaleSample(at=seconds(-60), attempt=1, executors=number, records=records, millis_behind_latest=behind)
     after = decide(AutoscaleStatus(replicas=number, trial=trial), last, found, BOUNDS)
     assert 1 <= after.replicas <= 8

@@ -22,7 +22,6 @@ PRESENT = attempt(uid=seat_uid("host", UID, 1), spec_hash=SPEC.driver_hash)
 
 
 def planned(seat: Seat | None, place: Place | None = HERE, *, host: Pod = HOST, **fields: object) -> tuple[Status, tuple[object, ...]]:
-    """The status and the actions of a consumer with this seat."""
     uid = seat_uid("host", UID, 1)
     drivers = () if seat is None or seat.is_over(host) else (seat.as_pod(host),)
     exits = {uid: end} if seat and (end := seat.end_in(host)) else {}
@@ -33,7 +32,6 @@ def planned(seat: Seat | None, place: Place | None = HERE, *, host: Pod = HOST, 
 
 
 def test_a_member_that_works_is_ready_and_nothing_is_done() -> None:
-    """Though the pool has two executors and the member asks for one."""
     status, actions = planned(SEAT)
     ready = status.condition("Ready")
     assert ready is not None
@@ -41,7 +39,6 @@ def test_a_member_that_works_is_ready_and_nothing_is_done() -> None:
 
 
 def test_an_edit_ends_the_seat_and_the_next_one_is_written_when_nothing_is_left() -> None:
-    """Both actions name the pod by its uid."""
     edited = wanted(replicas=1, executor={"inDriver": True}, batch={"intervalSeconds": 9})
     status, (end,) = planned(SEAT, spec=edited)
     assert isinstance(end, EndSeat)
@@ -55,7 +52,6 @@ def test_an_edit_ends_the_seat_and_the_next_one_is_written_when_nothing_is_left(
 
 
 def test_a_member_that_leaves_its_pool_gets_a_pod_when_its_seat_is_over() -> None:
-    """And not before."""
     outside = wanted(replicas=1)
     status, (end,) = planned(SEAT, None, spec=outside)
     assert isinstance(end, EndSeat)
@@ -66,7 +62,6 @@ def test_a_member_that_leaves_its_pool_gets_a_pod_when_its_seat_is_over() -> Non
 
 
 def test_a_driver_of_its_own_drains_before_a_seat_is_written() -> None:
-    """It is deleted as a pod."""
     pod = Pod(name="orders-driver-1", uid="driver-1", role="driver", attempt=1, owner=UID, phase="Running", report=REPORT)
     stored = Status(observed_generation=1, driver=attempt())
     status, actions = planned(None, status=stored, observed=Observed(drivers=(pod,)))
@@ -77,7 +72,6 @@ def test_a_driver_of_its_own_drains_before_a_seat_is_written() -> None:
 
 
 def test_a_seat_that_fails_soon_is_waited_for_however_long_its_pod_has_run() -> None:
-    """The pause counts from when the seat began, not from when its pod did."""
     failed = replace(SEAT, exit=Exit(code=1, reason="Failed", message="sink is full", at=NOW))
     status, (end,) = planned(failed)
     assert isinstance(end, EndSeat)
@@ -87,7 +81,6 @@ def test_a_seat_that_fails_soon_is_waited_for_however_long_its_pod_has_run() -> 
 
 
 def test_the_end_of_the_pool_s_pod_is_no_fault_of_its_members() -> None:
-    """Each has lost its driver: an interruption, and no failure."""
     ended = replace(HOST, phase="Failed", exit=Exit(code=137, reason="OOMKilled", at=NOW))
     over = replace(SEAT, leave_by=seconds(150))
     status, _ = planned(over, Place("small", None), host=ended)
@@ -98,7 +91,6 @@ def test_the_end_of_the_pool_s_pod_is_no_fault_of_its_members() -> None:
 
 @pytest.mark.parametrize(("reason", "stalled"), [("PoolMissing", True), ("PoolFull", True), ("PoolSuspended", False), ("PoolNotReady", False)])
 def test_a_member_without_a_place_says_why(reason: str, stalled: bool) -> None:  # noqa: FBT001 - pytest passes by name
-    """Stalled if somebody has to act. Nothing is created in its place."""
     place = Place("small", None, Trouble(reason, "so it is"))
     status, actions = planned(None, place, status=Status(observed_generation=1, driver=gone(), restarts=RestartStatus()))
     ready, there = status.condition("Ready"), status.condition("Stalled")
@@ -108,7 +100,6 @@ def test_a_member_without_a_place_says_why(reason: str, stalled: bool) -> None: 
 
 
 def test_a_seat_cannot_be_given_up_alone() -> None:
-    """The words name the pod of the pool, and the annotation on a member does nothing."""
     late = replace(SEAT, leave_by=seconds(-60))
     about = replace(RESOURCE, force=seat_uid("host", UID, 1), restart="now")
     status, actions = planned(late, resource=about, status=Status(observed_generation=1, driver=replace(PRESENT, stopping="Suspended")))
@@ -119,7 +110,6 @@ def test_a_seat_cannot_be_given_up_alone() -> None:
 
 
 def test_only_a_pod_that_works_takes_seats() -> None:
-    """One that drains, or has ended, begins nothing."""
     ended = Exit(code=0, reason="Completed", at=NOW)
     cases = (HOST, replace(HOST, gone_by=seconds(9)), replace(HOST, exit=ended), replace(HOST, phase="Succeeded"))
     assert [takes_seats(host) for host in cases] == [True, False, False, False]

@@ -20,7 +20,6 @@ MUTE = Report(number=4, phase="Starting")
 
 
 def said(view: View) -> list[tuple[str, str, bool]]:
-    """Events of a plan that are about the standby: reason, message, and whether it is a warning."""
     return [(event.reason, event.message, event.warning) for event in plan(view).events if event.reason.startswith("Standby")]
 
 
@@ -36,7 +35,6 @@ UNWANTED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("why", UNWANTED)
 @pytest.mark.parametrize("state", [StandbyState.STARTING, StandbyState.READY, StandbyState.SILENT])
 def test_a_standby_that_the_operator_stopped_has_not_failed(why: str, state: StandbyState) -> None:
-    """Its exit is no warning and begins no pause. Once its pod is gone, one event says why it was stopped."""
     fields, words = UNWANTED[why]
     one, spec = replace(ONE, state=state), wanted(**ALWAYS | fields)
     ends = behind(one, driver(), DRAINED, spec=spec)
@@ -60,7 +58,6 @@ def test_a_restart_that_is_asked_for_stops_a_standby_without_a_warning() -> None
 
 @pytest.mark.parametrize("state", [StandbyState.STARTING, StandbyState.READY])
 def test_a_standby_that_is_being_stopped_is_not_called_ready(state: StandbyState) -> None:
-    """It may not follow any more, so nobody stands behind the driver."""
     leaves = behind(replace(ONE, state=state), driver(), second(gone_by=seconds(30)), spec=wanted(**ALWAYS, batch={"intervalSeconds": 9}))
     assert told(plan(leaves)) == ("False", "StandbyAwaited")
     back = behind(replace(ONE, state=state), driver(), second(gone_by=seconds(30)), spec=wanted(rollout={"strategy": "Standby"}))
@@ -68,20 +65,17 @@ def test_a_standby_that_is_being_stopped_is_not_called_ready(state: StandbyState
 
 
 def test_a_standby_that_is_stopped_for_an_invalid_spec_says_so() -> None:
-    """No other version is wanted: nobody knows which one is."""
     unknown = replace(behind(ONE, driver()), asked=None, problem="spec.batch: unknown field")
     text = "attempt 2: orders-driver-2 was stopped: the spec is not valid, and nobody knows whether it may follow"
     assert said(unknown)[0] == ("StandbyStopped", text, False)
 
 
 def test_one_that_failed_by_itself_has_ended_and_is_a_warning() -> None:
-    """As ever."""
     died = second(exit=Exit(code=1, reason="Failed", message="no module named orders", at=NOW))
     assert said(behind(ONE, driver(), died)) == [("StandbyFailed", "attempt 2 ended, and the driver continues: no module named orders", True)]
 
 
 def test_one_that_was_not_ready_in_time_is_replaced_and_has_not_ended() -> None:
-    """It runs when that is said."""
     slow = behind(replace(ONE, state=StandbyState.STARTING, since=seconds(-300)), driver(), second(report=MUTE))
     text = "attempt 2 is replaced, and the driver continues: orders-driver-2 was not ready within 300 s (spec.rollout.readySeconds)"
     assert said(slow) == [("StandbyFailed", text, True)]
@@ -91,18 +85,15 @@ def test_one_that_was_not_ready_in_time_is_replaced_and_has_not_ended() -> None:
 
 
 def lost(*pods: Pod, since: float = -300) -> View:
-    """A standby that has been silent since then."""
     return behind(replace(ONE, state=StandbyState.SILENT, since=seconds(since), message="orders-driver-2 reports no longer"), *pods)
 
 
 def test_one_that_was_silent_for_long_is_replaced_and_was_a_warning_before() -> None:
-    """When it fell silent. That it is replaced is the repair."""
     text = "attempt 2: orders-driver-2 is replaced, and the driver continues: orders-driver-2 reports no longer"
     assert said(lost(driver(), second(report=MUTE))) == [("StandbyStopped", text, False)]
 
 
 def test_one_that_is_silent_and_may_not_follow_an_ended_driver_is_replaced() -> None:
-    """The operator stops it. Its exit afterwards is no failure, and the next one keeps its place in the series."""
     found = replace(lost(second(report=MUTE), since=0), status=replace(lost().status, driver=gone()))
     found = replace(found, observed=replace(found.observed, executors=()))
     made = plan(found)

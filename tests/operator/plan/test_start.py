@@ -28,7 +28,6 @@ def edited(start: dict[str, Any], status: Status, before: dict[str, Any] | None 
 
 
 def warns(found: Plan) -> bool:
-    """Whether the condition and the event are both there, or neither."""
     condition = found.status.condition("StartIgnored")
     events = [event for event in found.events if event.reason == "StartIgnored"]
     assert len(events) == (condition is not None)
@@ -45,7 +44,6 @@ def warns(found: Plan) -> bool:
     ],
 )
 def test_an_edit_after_the_consumer_has_positions_is_never_silent(status: Status) -> None:
-    """Whether a driver runs or not."""
     found = edited(LATEST, status)
     assert warns(found)
     condition = found.status.condition("StartIgnored")
@@ -65,7 +63,6 @@ def test_an_edit_after_the_consumer_has_positions_is_never_silent(status: Status
     ],
 )
 def test_an_edit_before_that_has_its_effect_and_needs_no_word(status: Status) -> None:
-    """The next driver is given the edited position."""
     assert not warns(edited(LATEST, status))
 
 
@@ -78,7 +75,6 @@ def test_an_edit_between_a_driver_and_its_first_report_is_said_once_there_is_a_t
 
 
 def test_it_stays_without_another_event_until_the_edit_is_taken_back() -> None:
-    """As long as the spec says what is not so."""
     found = edited(LATEST, Status(driver=HELD))
     again = plan(view(spec=wanted(start=LATEST), status=found.status))
     assert again.status.condition("StartIgnored") == found.status.condition("StartIgnored")
@@ -122,7 +118,6 @@ def test_a_migration_that_runs_has_no_positions_yet() -> None:
 
 
 def test_a_person_reads_it_in_the_events_of_the_running_consumer() -> None:
-    """From apply to event, with nothing restarted."""
     world = started()
     world.apply({**SPEC, "start": LATEST})
     assert world.run(60, until=lambda: bool(world.condition("StartIgnored")))

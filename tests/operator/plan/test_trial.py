@@ -32,7 +32,6 @@ IMAGES = {name: {"entrypoint": "orders.pipeline:process", "image": f"orders:{nam
 
 
 def spec(image: str = "bad", *, strategy: str = "Recreate", trial: dict[str, Any] | None = TRIAL, **fields: Any) -> DesiredSpec:
-    """A spec that names this image, and puts its versions on trial."""
     return wanted(pipeline=IMAGES[image], rollout={"strategy": strategy, **({"trial": trial} if trial else {})}, **fields)
 
 
@@ -62,17 +61,14 @@ def scene(
 
 
 def second(**fields: Any) -> Pod:
-    """The pod of attempt 2."""
     return driver(name="orders-driver-2", uid="driver-2", attempt=2, **fields)
 
 
 def working(batch: int | None = 40, **fields: Any) -> Pod:
-    """The pod of attempt 2, which has committed this batch."""
     return second(report=replace(LEADS, batch=batch, **fields))
 
 
 def told(found: View) -> TrialStatus:
-    """The trial after one plan."""
     after = plan(found).status.trial
     assert after is not None
     return after
@@ -90,7 +86,6 @@ def test_another_version_begins_a_trial_before_anything_is_done() -> None:
 
 @pytest.mark.parametrize(("batch", "passes"), [(42, False), (43, True), (99, True)])
 def test_so_many_batches_prove_a_version(batch: int, passes: bool) -> None:  # noqa: FBT001 - pytest passes names
-    """Its fields are kept as the user wrote them."""
     after = plan(scene(pod=working(batch))).status
     assert (after.trial is None) == passes
     assert (after.proven and after.proven.hash, after.proven_spec) == ((BAD if passes else GOOD).driver_hash, (BAD if passes else GOOD).version)
@@ -103,7 +98,6 @@ def test_a_driver_that_does_not_hold_every_shard_yet_has_committed_nothing() -> 
 
 
 def test_a_version_that_has_committed_enough_and_then_failed_has_passed() -> None:
-    """What its pod reported counts, though it has ended."""
     pod = replace(second(report=replace(LEADS, batch=43)), exit=ended(1).exit, phase="Failed")
     assert plan(scene(pod=pod)).status.trial is None
 
@@ -120,7 +114,6 @@ FAULTS: dict[str, tuple[Pod, str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_its_own_rolls_a_version_back_at_once(fault: str) -> None:
-    """With both hashes and the reason; the spec that is carried out is the proven one."""
     pod, reason = FAULTS[fault]
     made = plan(scene(pod=pod))
     condition, stalled = made.status.condition("RolledBack"), made.status.condition("Stalled")
@@ -139,19 +132,16 @@ NO_FAULTS = [(75, "LeaseHeld"), (75, "NotNow"), (76, "Fenced"), (None, "Evicted"
 
 @pytest.mark.parametrize(("code", "reason"), NO_FAULTS)
 def test_what_is_not_its_own_fault_is_not_held_against_a_version(code: int, reason: str) -> None:
-    """It says nothing of the version."""
     assert told(scene(pod=replace(second(), exit=ended(code, reason).exit))).state is TrialState.RUNNING
 
 
 def test_an_end_before_the_trial_is_not_held_against_it() -> None:
-    """The version is tried again, and its last driver still stands in the status."""
     over = gone(2, spec_hash=BAD.driver_hash, exit=ended(1).exit)
     assert told(scene(replace(TRYING, after=2), running=over)).state is TrialState.RUNNING
     assert told(scene(replace(TRYING, after=1), running=over)).state is TrialState.ROLLED_BACK
 
 
 def test_the_proven_version_follows_at_once() -> None:
-    """No pause for a failure of another version."""
     restarts = RestartStatus(count=1, reason="Failed", message="sink is full", next_at=seconds(300))
     made = plan(scene(BACK, running=gone(2, spec_hash=BAD.driver_hash, exit=ended(1).exit), restarts=restarts))
     assert (made.status.driver.attempt, made.status.driver.spec_hash, made.actions) == (3, GOOD.driver_hash, (CreateDriver(),))
@@ -159,7 +149,6 @@ def test_the_proven_version_follows_at_once() -> None:
 
 @pytest.mark.parametrize("strategy", ["Recreate", "Standby"])
 def test_a_version_that_works_and_is_too_late_is_replaced_by_either_strategy(strategy: str) -> None:
-    """A rollback is a rollout."""
     asked, former = spec("bad", strategy=strategy), spec("good", strategy=strategy)
     made = plan(scene(replace(TRYING, worked=135), working(41), asked, former=former))
     assert made.status.trial is not None
@@ -169,7 +158,6 @@ def test_a_version_that_works_and_is_too_late_is_replaced_by_either_strategy(str
 
 
 def test_a_standby_that_fails_is_rolled_back_and_the_driver_never_notices() -> None:
-    """The driver is of the proven version, so nothing restarts."""
     asked, former = spec("bad", strategy="Standby"), spec("good", strategy="Standby")
     one = StandbyStatus(
         attempt=2, pod="orders-driver-2", spec_hash=BAD.driver_hash, since=NOW, state=StandbyState.BACKING_OFF, reason="Failed", message="no module"
@@ -184,7 +172,6 @@ def test_a_standby_that_fails_is_rolled_back_and_the_driver_never_notices() -> N
 
 @pytest.mark.parametrize(("reason", "state"), [("StandbyNotReady", TrialState.ROLLED_BACK), ("StandbyWithoutRoom", TrialState.RUNNING)])
 def test_the_proven_driver_does_not_end_for_a_standby_that_never_got_ready(reason: str, state: TrialState) -> None:
-    """Without room for two there is nothing against the version: it is made as `Recreate`."""
     asked, former = spec("bad", strategy="Standby"), spec("good", strategy="Standby")
     one = StandbyStatus(attempt=2, pod="orders-driver-2", spec_hash=BAD.driver_hash, since=NOW, state=StandbyState.GIVEN_UP, reason=reason)
     made = plan(scene(TRYING, driver(report=LEADS), asked, former=former, running=attempt(1, spec_hash=GOOD.driver_hash), standby=one))
@@ -206,7 +193,6 @@ WAITS: dict[str, View] = {
 
 @pytest.mark.parametrize("case", WAITS)
 def test_time_that_is_not_its_own_does_not_count(case: str) -> None:
-    """What was counted before is kept."""
     one = told(replace(WAITS[case], status=replace(WAITS[case].status, trial=replace(TRYING, working_since=seconds(-20)))))
     assert (one.state, one.worked, one.working_since) == (TrialState.RUNNING, 20, None)
 
@@ -246,14 +232,12 @@ SLOW = {"batches": 3, "seconds": 600, "maxSlowdown": 2}
     ],
 )
 def test_a_version_is_slow_only_when_its_batches_follow_each_other(rate: float, busy: float, worked: int, state: TrialState | None) -> None:
-    """Fewer records are no slowness."""
     one = replace(TRYING, speed=1000.0, executors=2, worked=worked, led_from=0)
     after = plan(scene(one, working(43, records_per_second=rate, busy=busy), spec(trial=SLOW), former=spec("good", trial=SLOW))).status.trial
     assert (after.state if after else None) is state
 
 
 def test_the_speed_before_is_that_of_the_proven_driver() -> None:
-    """From its last report, per second of work."""
     stream = StreamStatus(records_per_second=300.0, busy=0.5, reported_at=NOW)
     one = told(scene(None, driver(report=LEADS), running=attempt(1, spec_hash=GOOD.driver_hash), stream=replace(stream)))
     assert one.speed is None  # the report of this moment has no figures, and is newer
@@ -265,7 +249,6 @@ def test_the_speed_before_is_that_of_the_proven_driver() -> None:
 
 
 def test_a_batch_of_the_proven_version_settles_the_blame() -> None:
-    """From its first report on, one more."""
     running = attempt(3, spec_hash=GOOD.driver_hash)
     pod = replace(working(41), name="orders-driver-3", uid="driver-3")
     first = told(scene(BACK, pod, running=running))
@@ -278,7 +261,6 @@ def test_a_batch_of_the_proven_version_settles_the_blame() -> None:
 
 
 def test_when_the_proven_version_fails_as_well_the_new_one_is_not_to_blame() -> None:
-    """It runs again without a trial, and is told so."""
     made = plan(scene(replace(BACK, base=41), running=gone(3, spec_hash=GOOD.driver_hash, exit=ended(1).exit)))
     assert made.status.trial is not None
     assert (made.status.trial.state, made.status.trial.reason) == (TrialState.FORWARD, "FormerFails")
@@ -288,7 +270,6 @@ def test_when_the_proven_version_fails_as_well_the_new_one_is_not_to_blame() -> 
 
 
 def test_another_version_or_another_request_is_tried_and_nothing_else_is() -> None:
-    """Not a scaling, not a suspension, not the removal of the annotation."""
     over = gone(2, spec_hash=BAD.driver_hash, exit=ended(1).exit)
     for asked, former in [(BAD, GOOD), (spec(replicas=7), spec("good", replicas=7)), (spec(restart={"backoffSeconds": 5}), GOOD)]:
         assert told(scene(BACK, asked=asked, former=former, running=over)).state is TrialState.ROLLED_BACK
@@ -300,19 +281,16 @@ def test_another_version_or_another_request_is_tried_and_nothing_else_is() -> No
 
 
 def test_a_restart_during_a_trial_goes_on_with_it() -> None:
-    """A restart is no new version."""
     one = told(scene(replace(TRYING, worked=30), working(41), resource=replace(RESOURCE, restart="two")))
     assert (one.state, one.worked, one.base, one.restart) == (TrialState.RUNNING, 30, 40, "two")
 
 
 def test_a_revert_ends_the_trial_and_restarts_nothing() -> None:
-    """The proven version runs already."""
     made = plan(scene(BACK, driver(report=LEADS), GOOD, running=attempt(1, spec_hash=GOOD.driver_hash)))
     assert (made.status.trial, made.actions, made.status.condition("Stalled")) == (None, (), None)
 
 
 def test_without_the_field_the_spec_is_carried_out() -> None:
-    """And nothing is remembered."""
     made = plan(scene(BACK, driver(report=LEADS), spec(trial=None), running=attempt(1, spec_hash=GOOD.driver_hash)))
     assert (made.status.trial, made.status.proven, made.status.proven_spec) == (None, None, None)
     assert made.actions == (DeletePod("orders-driver-1", "driver-1"),)
@@ -341,7 +319,6 @@ ONE_WAY: dict[str, tuple[View, str]] = {
 
 @pytest.mark.parametrize("case", ONE_WAY)
 def test_some_changes_go_forward_only_and_say_so(case: str) -> None:
-    """The version runs, and no fault brings another one back."""
     found, reason = ONE_WAY[case]
     made = plan(found)
     assert made.status.trial is not None
@@ -353,14 +330,12 @@ def test_some_changes_go_forward_only_and_say_so(case: str) -> None:
 
 
 def test_a_version_without_a_way_back_is_proven_as_any_other() -> None:
-    """Later ones may return to it."""
     one = replace(TRYING, state=TrialState.FORWARD, reason="NoneProven", base=40)
     after = plan(scene(one, working(43), former=None, proven=None, proven_spec=None)).status
     assert (after.trial, after.proven_spec) == (None, BAD.version)
 
 
 def test_what_became_impossible_during_a_trial_is_not_rolled_back() -> None:
-    """The operator's policy was narrowed, or positions were moved."""
     assert told(scene(pod=FAULTS["it raises"][0], former=None)).reason == "NotValid"
     assert told(scene(pod=FAULTS["it raises"][0], position=MOVED)).reason == "PositionsMoved"
     gone_since = told(scene(BACK, former=None, running=gone(2, spec_hash=BAD.driver_hash)))
@@ -368,6 +343,5 @@ def test_what_became_impossible_during_a_trial_is_not_rolled_back() -> None:
 
 
 def test_a_resource_that_is_deleted_changes_no_trial() -> None:
-    """Nothing follows from it any more."""
     found = scene(pod=FAULTS["it raises"][0], resource=replace(RESOURCE, deleting=True))
     assert trial.note(found) == found.status

@@ -21,12 +21,10 @@ OF_AWS = ["ServiceUnavailable", "LostRace", "LeaseLost"]
 
 @pytest.mark.parametrize("reason", OF_AWS)
 def test_an_outage_of_aws_is_no_fault_of_a_version(reason: str) -> None:
-    """Kinesis or DynamoDB did not answer for a minute. The next attempt of the same version continues the trial."""
     assert told(scene(pod=replace(second(), exit=ended(1, reason).exit))).state is TrialState.RUNNING
 
 
 def test_a_correction_that_follows_a_rollback_at_once_is_on_trial() -> None:
-    """The proven version still starts. The failure that is counted is that of the version which was rolled back."""
     restarts = RestartStatus(count=1, reason="Failed", message="sink is full", next_at=seconds(-5))
     starting = replace(second(report=None), name="orders-driver-3", uid="driver-3")
     one = told(scene(BACK, starting, spec("other"), running=attempt(3, spec_hash=GOOD.driver_hash), restarts=restarts))
@@ -50,7 +48,6 @@ def test_figures_that_no_driver_measures_are_no_speed(rate: float, busy: float) 
 
 
 def test_a_version_that_no_pod_was_made_of_is_rolled_back_with_the_words_of_the_api_server() -> None:
-    """A quota, or an admission policy."""
     found = scene(replace(TRYING, base=None, worked=130), None, running=attempt(2, uid=None, spec_hash=BAD.driver_hash))
     refused = replace(found.observed, refusal=Trouble("Forbidden", "exceeded quota: drivers"), refused_until=seconds(60))
     one = told(replace(found, observed=refused))
@@ -59,7 +56,6 @@ def test_a_version_that_no_pod_was_made_of_is_rolled_back_with_the_words_of_the_
 
 
 def test_a_version_whose_executors_do_not_start_is_rolled_back_with_their_words() -> None:
-    """The driver works, and no batch can."""
     found = scene(replace(TRYING, worked=130), working(40, executors=0))
     stuck = tuple(replace(pod, phase="Pending", trouble=Trouble("Unschedulable", "0/3 nodes have 64 GiB")) for pod in found.observed.executors)
     one = told(replace(found, observed=replace(found.observed, executors=stuck)))
@@ -68,7 +64,6 @@ def test_a_version_whose_executors_do_not_start_is_rolled_back_with_their_words(
 
 
 def test_a_proven_version_that_works_where_the_other_could_not_start_settles_the_blame() -> None:
-    """An image that does not exist, and a stream without records: what fails the proven version on another day brings nothing back."""
     never = told(scene(replace(TRYING, base=None, worked=130), second(report=None, trouble=Trouble("ImagePullBackOff", "no such image"))))
     works = replace(working(41, phase="Idle"), name="orders-driver-3", uid="driver-3")
     running = attempt(3, spec_hash=GOOD.driver_hash)
@@ -112,7 +107,6 @@ def test_a_proven_version_whose_secret_is_gone_is_not_waited_for(worked: int, st
 
 
 def test_a_standby_of_a_proven_version_whose_secret_is_gone_is_not_waited_for() -> None:
-    """The slow version works on meanwhile, and is not ended for one that cannot start."""
     one = StandbyStatus(attempt=3, pod="orders-driver-3", uid="driver-3", spec_hash=GOOD.driver_hash, since=seconds(-60))
     asked, former = spec(strategy="Standby"), spec("good", strategy="Standby")
     slow = replace(BACK, reason="TooSlow", worked=60)
@@ -150,7 +144,6 @@ def test_a_start_is_no_measure_of_speed() -> None:
 
 
 def test_each_driver_of_a_version_has_to_warm_up() -> None:
-    """The second one was started after an eviction."""
     assert told(scene(replace(TRYING, worked=30), working())).led_from == 30
     assert told(scene(replace(TRYING, worked=70, led_from=30), working())).led_from == 30
     assert told(scene(replace(TRYING, worked=70, led_from=30), second(report=None))).led_from == 70

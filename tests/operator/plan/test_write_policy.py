@@ -147,11 +147,9 @@ def test_a_change_is_written_at_its_time(row: Row) -> None:
 
 @pytest.mark.parametrize(("resources", "expected"), [(0, 10), (30, 10), (31, 31 / 3), (1000, 1000 / 3)])
 def test_all_resources_together_write_figures_three_times_a_second(resources: int, expected: float) -> None:
-    """Each of them every 10 s at most."""
     assert figures_interval(resources) == timedelta(seconds=expected)
 
 
 @pytest.mark.parametrize("new", [FIGURES, VERSIONS], ids=["figures", "versions"])
 def test_what_a_report_says_needs_no_live_read(new: Status) -> None:
-    """Nothing follows from it."""
     assert not needs_live_read(view(status=OLD), Plan(status=new))

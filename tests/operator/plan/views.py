@@ -21,12 +21,10 @@ REPORT = Report(number=9, phase="Running", open_shards=4, held_shards=4, executo
 
 
 def seconds(number: float) -> datetime:
-    """So many seconds after NOW; before it, if negative."""
     return NOW + timedelta(seconds=number)
 
 
 def wanted(**fields: Any) -> DesiredSpec:
-    """The spec of `orders` with other fields, named as on the wire."""
     raw = {**RAW, **fields}
     return DesiredSpec(parse(raw), raw)
 
@@ -46,7 +44,6 @@ def driver(**fields: Any) -> Pod:
 
 
 def executor(number: int, **fields: Any) -> Pod:
-    """An executor pod of the driver of attempt 1."""
     return replace(Pod(name=f"orders-exec-{number}", uid=f"exec-{number}", role="executor", owner="driver-1", phase="Running"), **fields)
 
 
@@ -54,12 +51,10 @@ EXECUTORS = (executor(1), executor(2))
 
 
 def ended(code: int, reason: str = "Failed", **fields: Any) -> Pod:
-    """The pod of attempt 1 after its containers ended."""
     return driver(phase="Failed", exit=Exit(code=code, reason=reason, message="sink is full", at=NOW), **fields)
 
 
 def attempt(number: int = 1, **fields: Any) -> DriverStatus:
-    """What the status says of an attempt that runs the spec of `orders`."""
     status = DriverStatus(
         attempt=number, pod=f"orders-driver-{number}", uid=f"driver-{number}", spec_hash=wanted().driver_hash, started_at=seconds(-60)
     )
@@ -67,23 +62,19 @@ def attempt(number: int = 1, **fields: Any) -> DriverStatus:
 
 
 def gone(number: int = 1, **fields: Any) -> DriverStatus:
-    """What the status says of an attempt that is over."""
     return attempt(number, pod=None, uid=None, **fields)
 
 
 def job(**fields: Any) -> Job:
-    """The migration Job of try 1, while it runs."""
     return replace(Job(name=f"orders-migrate-{HASH}-1", uid="job-1", owner=UID, owner_kind="KinesisConsumer"), **fields)
 
 
 def migration(**fields: Any) -> MigrationStatus:
-    """What the status says of try 1."""
     status = MigrationStatus(hash=HASH, spec_hash=MIGRATING.job_hash, job=f"orders-migrate-{HASH}-1", tries=1, uid="job-1")
     return replace(status, **fields)
 
 
 def position(**fields: Any) -> PositionStatus:
-    """What the status says of try 1 of the move `one`."""
     status = PositionStatus(id="one", hash=MOVE, spec_hash=MOVING.reset_job_hash, job=f"orders-reset-{MOVE}-1", tries=1, uid="job-1")
     return replace(status, **fields)
 

@@ -40,7 +40,6 @@ KINDS = ("KinesisConsumer", "Pod", "Job")
 
 
 def running() -> SimulatedCluster:
-    """Migrated, with two executors, Ready."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     reach(world, lambda: ready(world) and len(world.executors()) == 2)
@@ -48,7 +47,6 @@ def running() -> SimulatedCluster:
 
 
 def migrating() -> SimulatedCluster:
-    """The Job is there and has not ended."""
     world = SimulatedCluster()
     world.apply(MIGRATING)
     reach(world, lambda: bool(list(world.memory.all("Job"))))
@@ -56,7 +54,6 @@ def migrating() -> SimulatedCluster:
 
 
 def refused() -> SimulatedCluster:
-    """The migration failed and waits for the user."""
     world = SimulatedCluster()
     world.habits.job_exits = [65]
     world.apply(MIGRATING)
@@ -65,7 +62,6 @@ def refused() -> SimulatedCluster:
 
 
 def draining() -> SimulatedCluster:
-    """The spec changed, and the driver is on its way out."""
     world = running()
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
     reach(world, lambda: any("deletionTimestamp" in pod["metadata"] for pod in world.drivers()))
@@ -73,7 +69,6 @@ def draining() -> SimulatedCluster:
 
 
 def backing_off() -> SimulatedCluster:
-    """The driver failed, and the next attempt is not due."""
     world = running()
     world.habits.exits = [1]
     reach(world, lambda: world.status["phase"] == "BackingOff" and not world.drivers())
@@ -81,7 +76,6 @@ def backing_off() -> SimulatedCluster:
 
 
 def suspended() -> SimulatedCluster:
-    """Nothing runs, by the user's wish."""
     world = running()
     world.apply({**MIGRATING, "suspend": True})
     reach(world, lambda: world.status["phase"] == "Suspended")
@@ -89,7 +83,6 @@ def suspended() -> SimulatedCluster:
 
 
 def reach(world: SimulatedCluster, goal: Callable[[], bool]) -> None:
-    """Or say where it stands."""
     if not world.run(240, until=goal):
         raise SystemExit(f"not reached: {world.status}")
 
@@ -98,13 +91,11 @@ SITUATIONS = (running, migrating, refused, draining, backing_off, suspended)
 
 
 def hashes(raw: Json) -> Json:
-    """What a driver and a Job are recognised by."""
     wanted = DesiredSpec(parse(raw), raw)
     return {"driver": wanted.driver_hash, "job": wanted.job_hash, "migration": migration_hash("default", "orders", wanted)}
 
 
 def main(file: str) -> None:
-    """All situations, and a full spec with its hashes, into one file."""
     found: Json = {"spec": {"raw": FULL, "hashes": hashes(FULL)}}
     for situation in SITUATIONS:
         world = situation()

@@ -27,7 +27,6 @@ ARN, ROLE = "arn:aws:kinesis:eu-west-1:444455556666:stream/orders", "arn:aws:iam
 
 
 def read_as(role: str, region: str) -> Json:
-    """A stream that is read as a role, by its name."""
     return {"name": "orders", "region": region, "roleArn": role}
 
 
@@ -150,13 +149,11 @@ REFUSED: list[tuple[Json, str]] = [
 
 @pytest.mark.parametrize("change", ACCEPTED)
 def test_a_good_manifest_is_accepted(change: Json) -> None:
-    """As written by users."""
     assert parse({**SPEC, **change})
 
 
 @pytest.mark.parametrize(("change", "told"), REFUSED)
 def test_a_bad_manifest_is_refused_by_the_name_of_its_field(change: Json, told: str) -> None:
-    """One sentence per field."""
     with pytest.raises(InvalidSpec) as caught:
         parse({**SPEC, **change})
     assert told in str(caught.value)
@@ -172,7 +169,6 @@ def patterned(schema: Json, path: str = "") -> Iterator[str]:
 
 
 def test_no_message_is_a_regular_expression() -> None:
-    """Each field with a pattern has words for what it has to be, and no other field has."""
     schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert set(patterned(schema)) == set(wording.FORMS)
 
@@ -190,7 +186,6 @@ def test_no_message_is_a_regular_expression() -> None:
     ],
 )
 def test_a_message_is_all_that_is_said_of_its_field(change: Json, told: str) -> None:
-    """What it has to be."""
     with pytest.raises(InvalidSpec) as caught:
         parse({**SPEC, **change})
     assert str(caught.value) == told
@@ -214,7 +209,6 @@ def test_several_faults_are_all_named() -> None:
     )
 )
 def test_whatever_is_written_the_answer_is_a_spec_or_a_message(anything: Any) -> None:
-    """No other error may come out of it."""
     try:
         parse({**SPEC, "driver": anything, "sparkConf": anything})
     except InvalidSpec as error:
@@ -222,12 +216,10 @@ def test_whatever_is_written_the_answer_is_a_spec_or_a_message(anything: Any) ->
 
 
 def test_every_field_has_a_class_of_change() -> None:
-    """A new field cannot be forgotten in the table."""
     assert set(CHANGES) == {field.alias for field in Spec.model_fields.values()}
 
 
 def hashed(**change: Any) -> str:
-    """Driver hash of SPEC with changes."""
     raw = {**SPEC, **change}
     return DesiredSpec(parse(raw), raw).driver_hash
 
@@ -244,7 +236,6 @@ def hashed(**change: Any) -> str:
     ],
 )
 def test_what_the_driver_does_not_read_restarts_nothing(change: Json) -> None:
-    """Nor does a null where nothing was, or a default that the API server or the user writes out."""
     assert hashed(**change) == hashed()
 
 
@@ -278,13 +269,11 @@ def test_an_empty_map_or_list_restarts_nothing(change: Json) -> None:
     ids=json.dumps,
 )
 def test_an_empty_map_that_may_mean_something_restarts(change: Json) -> None:
-    """An argument of the pipeline, or what Kubernetes reads."""
     assert hashed(**change) != hashed()
 
 
 @pytest.mark.parametrize("change", EMPTY, ids=json.dumps)
 def test_a_driver_of_an_operator_that_told_empty_from_absent_is_not_restarted(change: Json) -> None:
-    """Its hash is still one of this spec; that of another spec is not."""
     raw = {**SPEC, **change}
     restarting = {key: value for key, value in raw.items() if CHANGES[key] is ChangeCost.RESTART}
     cut = {key: value for key, value in restarting.items() if key != "batch"}  # it was dropped as a default
@@ -298,7 +287,6 @@ def test_a_driver_of_an_operator_that_told_empty_from_absent_is_not_restarted(ch
 
 
 def test_what_the_driver_reads_restarts_it() -> None:
-    """Whatever differs from a default, and one more field beside it."""
     pulled = {**SPEC["pipeline"], "imagePullPolicy": "Always"}
     others = (hashed(pipeline=pulled), hashed(executor={"serviceAccountName": "idle"}))
     assert len({hashed(), hashed(batch={"intervalSeconds": 6}), hashed(sparkConf={"spark.a": "1"}), *others}) == 5
@@ -306,8 +294,6 @@ def test_what_the_driver_reads_restarts_it() -> None:
 
 
 def test_the_migration_is_named_by_source_format_and_target() -> None:
-    """Not by image, nonce, or the default of a field."""
-
     def name(**change: Any) -> str | None:
         raw = {**SPEC, "migrateFrom": {"table": "old"}, **change}
         return migration_hash("default", "orders", DesiredSpec(parse(raw), raw))
@@ -328,12 +314,10 @@ QUANTITIES = [
 
 @pytest.mark.parametrize(("text", "value"), QUANTITIES)
 def test_quantities_are_read_as_kubernetes_writes_them(text: str | int, value: int) -> None:
-    """Whole units."""
     assert quantity(text) == value
 
 
 def test_heap_and_overhead_fill_the_executor_pod() -> None:
-    """Users say what the pod may take."""
     pod = ExecutorSpec.model_validate({"cores": 2, "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}})
     settings = executor_settings(pod)
     assert settings["spark.executor.memory"] == "1229m"

@@ -22,29 +22,24 @@ PIPELINE = SPEC["pipeline"]
 
 
 def hashes(change: Json) -> tuple[str, str]:
-    """Of the driver and of the Job, of SPEC with this change."""
     raw = {**SPEC, **change}
     wanted = DesiredSpec(parse(raw), raw)
     return wanted.driver_hash, wanted.job_hash
 
 
 def asks(**requests: Any) -> Json:
-    """Resources of the driver."""
     return {"driver": {"resources": {"requests": requests}}}
 
 
 def pod(**spec: Any) -> Json:
-    """A template of the driver's pod."""
     return {"driver": {"podTemplate": {"spec": spec}}}
 
 
 def container(**fields: Any) -> Json:
-    """Its container."""
     return pod(containers=[{"name": "driver", **fields}])
 
 
 def shared(**fields: Any) -> Json:
-    """What all pods of the pipeline have."""
     return {"pipeline": {**PIPELINE, **fields}}
 
 
@@ -150,7 +145,6 @@ NOTHING: list[tuple[tuple[str, ...], Any]] = [
 @settings(max_examples=100)
 @given(specs(), st.lists(st.sampled_from(NOTHING), max_size=6))
 def test_a_spec_with_edits_without_meaning_has_its_hash(spec: Json, edits: list[tuple[tuple[str, ...], Any]]) -> None:
-    """Any spec, and what is added says nothing."""
     edited = spec
     for path, value in edits:
         inside = edited.get(path[0]) if len(path) > 1 else edited
@@ -166,7 +160,6 @@ def test_a_spec_with_edits_without_meaning_has_its_hash(spec: Json, edits: list[
 
 @given(st.integers(0, 2**40), st.sampled_from(["", "n", "u", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "e-2"]), st.integers(0, 3))
 def test_an_amount_is_one_however_it_is_written(number: int, suffix: str, zeros: int) -> None:
-    """Its short form has its value, and is the same for each way to write it."""
     text = f"{number}{suffix}"
     try:
         short = quantity(text)
@@ -181,12 +174,10 @@ def test_an_amount_is_one_however_it_is_written(number: int, suffix: str, zeros:
     "path", [("spec", "containers", 0, "env", 0, "value"), ("spec", "priorityClassName"), ("spec", "securityContext", "runAsUser")]
 )
 def test_another_value_in_a_full_template_is_a_change(path: tuple[Any, ...]) -> None:
-    """However much is beside it."""
     full = {"driver": {"podTemplate": TEMPLATE}}
     assert hashes(full)[0] != hashes({"driver": {"podTemplate": put(TEMPLATE, path, "other")}})[0]
 
 
 @pytest.mark.parametrize("written", ["abc", "", None, True, [], {}, -1, "1e99", "9" * 400])
 def test_what_is_no_quantity_stays_as_it_is(written: Any) -> None:
-    """A pod template may hold anything there."""
     assert quantity(written) == written

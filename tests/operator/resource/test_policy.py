@@ -22,12 +22,10 @@ LISTED = Policy(service_accounts=("orders", "readers"))
 
 
 def template(role: str = "driver", **spec: Any) -> Json:
-    """A change of a spec: a pod template that says this of the pod."""
     return {role: {"podTemplate": {"spec": spec}}}
 
 
 def security(role: str = "executor", kind: str = "containers", **asked: Any) -> Json:
-    """A change of a spec: a template whose container asks for this."""
     return template(role, **{kind: [{"name": role, "securityContext": asked}]})
 
 
@@ -109,7 +107,6 @@ CONTROLS: dict[str, Json] = {
 
 @pytest.mark.parametrize("change", CONTROLS.values(), ids=CONTROLS)
 def test_every_control_of_the_level_baseline_is_held(change: Json) -> None:
-    """Each field of each row of the published table is refused, and let through where the administrator allows privileges."""
     assert said(change).endswith("(Helm: policy.privilegedPods)")
     assert said(change, Policy(privileged_pods=True)) == ""
 
@@ -124,18 +121,15 @@ SAFE = [
 
 @pytest.mark.parametrize("change", SAFE)
 def test_what_the_level_baseline_allows_is_accepted(change: Json) -> None:
-    """By the values that the table names."""
     assert said(change) == ""
 
 
 def said(change: Json, policy: Policy = TENANTS, namespace: str = "default") -> str:
-    """What is said of a spec with that change, "" if it is accepted."""
     return bounds.problem(parse({**SPEC, **change}), namespace, policy) or ""
 
 
 @pytest.mark.parametrize(("change", "told"), PRIVILEGED.values(), ids=PRIVILEGED)
 def test_a_privilege_is_refused_by_its_place_unless_the_administrator_allows_it(change: Json, told: str) -> None:
-    """The message names the field, and who may decide otherwise."""
     assert told in said(change)
     assert said(change).endswith("the operator's administrator may allow it (Helm: policy.privilegedPods)")
     assert said(change, Policy(privileged_pods=True)) == ""
@@ -143,14 +137,12 @@ def test_a_privilege_is_refused_by_its_place_unless_the_administrator_allows_it(
 
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_what_stays_in_bounds_is_accepted(change: Json) -> None:
-    """What makes no sense is left to the API server, where the operator does nothing with it."""
     assert said(change, OWN) == ""
 
 
 @pytest.mark.parametrize("policy", [TENANTS, Policy(privileged_pods=True)])
 @pytest.mark.parametrize(("change", "told"), NEVER.values(), ids=NEVER)
 def test_what_cannot_work_is_refused_whoever_is_trusted(change: Json, told: str, policy: Policy) -> None:
-    """No policy makes a driver run in too little memory."""
     assert told in said(change, policy)
 
 
@@ -159,28 +151,24 @@ DRIVERS, EXECUTORS = {"serviceAccountName": "sluice"}, {"executor": {"serviceAcc
 
 @pytest.mark.parametrize(("change", "field"), [(DRIVERS, "spec.serviceAccountName"), (EXECUTORS, "spec.executor.serviceAccountName")])
 def test_the_operators_own_account_is_nobody_elses(change: Json, field: str) -> None:
-    """In its namespace, even if it is listed; elsewhere an account of that name is another one."""
     assert said(change, OWN).startswith(f"{field}: sluice is the operator's own account")
     assert said(change, Policy(own=OWN.own, service_accounts=("sluice",))) != ""
     assert said(change, OWN, "elsewhere") == said(change) == ""
 
 
 def test_only_listed_accounts_may_be_named() -> None:
-    """Those that nobody names are the chart's, and need not be listed."""
     assert said({}, LISTED) == said({"serviceAccountName": "orders", "executor": {"serviceAccountName": "readers"}}, LISTED) == ""
     assert said({"serviceAccountName": "admin"}, LISTED).startswith("spec.serviceAccountName: admin is not among the accounts")
     assert said({"executor": {"serviceAccountName": "admin"}}, LISTED).endswith("(Helm: policy.serviceAccounts): orders, readers")
 
 
 def test_several_faults_are_all_named() -> None:
-    """Nobody should have to apply twice to learn of two."""
     both = said({"serviceAccountName": "admin", **template(hostPID=True)}, LISTED)
     assert "spec.serviceAccountName" in both
     assert "spec.hostPID" in both
 
 
 def test_the_policy_comes_from_the_environment() -> None:
-    """Blank is absent, and only `true` is yes."""
     assert read({}).policy == read({"SLUICE_PRIVILEGED_PODS": "no", "SLUICE_SERVICE_ACCOUNTS": " ,", "SLUICE_ACCOUNT": "sluice"}).policy == TENANTS
     told = {"SLUICE_PRIVILEGED_PODS": "true", "SLUICE_SERVICE_ACCOUNTS": "a, b", "SLUICE_ACCOUNT": "system/sluice", "SLUICE_EXECUTOR_ACCOUNT": "idle"}
     assert read(told).policy == Policy(privileged_pods=True, service_accounts=("a", "b"), own=("system", "sluice"))
@@ -191,18 +179,14 @@ BEFORE: dict[str, Json] = {name: change for name, (change, _) in (PRIVILEGED | N
 
 
 class Upgraded(SimulatedCluster):
-    """A cluster whose operator is replaced by one that accepts less."""
-
     policy = Policy(privileged_pods=True)
 
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
-        """A new process, with the policy of the moment."""
         return replace(context, settings=replace(context.settings, policy=self.policy))
 
 
 @pytest.mark.parametrize("name", BEFORE)
 def test_what_ran_before_an_upgrade_goes_on_and_comes_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator that accepted it once has remembered it. The user is told, and a driver that is lost is made again as it was."""
     world, spec = Upgraded(), {**MIGRATING, **BEFORE[name]}
     with monkeypatch.context() as before:
         before.setattr(bounds, "problem", lambda *_: None)
@@ -226,7 +210,6 @@ def test_what_ran_before_an_upgrade_goes_on_and_comes_back(name: str, monkeypatc
 
 
 def test_a_resource_that_asks_for_too_much_from_the_start_gets_nothing() -> None:
-    """Not even the finalizer."""
     world = SimulatedCluster()
     world.apply({**SPEC, **PRIVILEGED["privileged first"][0]})
     world.run(30)

@@ -14,7 +14,6 @@ SPEC: dict[str, Any] = {"replicas": 2, "maxDriverDeaths": 5, "pipeline": {"image
 
 
 def deep(levels: int) -> Any:
-    """Deeper than a text may be."""
     found: Any = 1
     for _ in range(levels):
         found = {"a": found}
@@ -36,7 +35,6 @@ def test_equal_specs_are_validated_once_and_an_edit_again(monkeypatch: pytest.Mo
     "raw", [{**SPEC, "slotShare": 2}, {**SPEC, "sparkConf": deep(300)}, {"replicas": sys.maxsize * 4}, {"pipeline": {"image": "\ud800"}}]
 )
 def test_an_invalid_spec_is_refused_each_time_and_names_its_field(raw: dict[str, Any]) -> None:
-    """Also one that no text holds."""
     for _ in range(2):
         with pytest.raises(InvalidSpec, match=r"slotShare|sparkConf|replicas|image"):
             pools.as_consumer(raw)

@@ -22,12 +22,10 @@ OTHER_KEY = {"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"na
 
 
 def pipeline(**fields: Any) -> Json:
-    """A spec with these fields of the pipeline."""
     return {"pipeline": CODE | fields}
 
 
 def template(**fields: Any) -> Json:
-    """A spec whose driver has a pod template with these fields of its container."""
     return {"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", **fields}]}}}}
 
 
@@ -43,7 +41,6 @@ MOVES: dict[str, tuple[Json, Json]] = {
 
 
 def deploy(before: Json, after: Json) -> tuple[DesiredSpec, DesiredSpec, Any]:
-    """Both specs, and the plan for a driver of the first one that works when the second one is applied, with `strategy: Standby`."""
     rollout = {"rollout": {"strategy": "Standby"}}
     one, other = wanted(**rollout, **before), wanted(**rollout, **after)
     status = Status(observed_generation=1, driver=attempt(spec_hash=one.driver_hash), attempts=1)

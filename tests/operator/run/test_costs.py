@@ -102,7 +102,6 @@ def test_a_restart_costs_two_status_writes(*, early: bool, more: int) -> None:
 
 @REPORTS
 def test_a_slow_restart_costs_a_write_more_only_if_its_driver_reports(*, early: bool, more: int) -> None:
-    """The last driver has a long batch to end, the next one an image to pull."""
     world = started()
     world.habits.early = early
     world.habits.drain = 40
@@ -117,7 +116,6 @@ def test_a_slow_restart_costs_a_write_more_only_if_its_driver_reports(*, early: 
 
 
 def test_a_restart_that_goes_wrong_is_no_old_news() -> None:
-    """Only that the next driver starts was told before."""
     leaving = Leaving(attempt=1, pod="orders-driver-1", uid="1", why="SpecChanged")
     old = Status(phase=Phase.STARTING, driver=DriverStatus(attempt=2, pod="orders-driver-2", leaving=leaving))
     for reason, told in [("DriverStarting", True), ("ImagePullBackOff", False)]:
@@ -128,7 +126,6 @@ def test_a_restart_that_goes_wrong_is_no_old_news() -> None:
 
 
 def test_a_suspension_costs_two_status_writes() -> None:
-    """Drain, Suspended."""
     world = started()
     world.apply({**SPEC, "suspend": True})
     assert world.costs(lambda: world.status["phase"] == "Suspended") <= 2
@@ -146,7 +143,6 @@ def test_many_resources_write_their_figures_less_often(others: int, most: int) -
 
 
 def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
-    """Only figures wait."""
     world = started()
     world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(1000)}
     world.apply({**SPEC, "replicas": 5})
@@ -154,7 +150,6 @@ def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
 
 
 def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was edited before our finalizer came to it: nothing is made by what it said before, and somebody else's finalizer stays."""
     world = Counted()
     world.apply(SPEC)
     patching = world.memory.patch
@@ -173,7 +168,6 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
 
 
 def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By an admission policy, say; nothing is made meanwhile, and the status says why."""
     world = Counted()
     world.apply(SPEC)
     patching = world.memory.patch

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def undisturbed_writes() -> int:
-    """How many writes that takes."""
     return live(SimulatedCluster()).faults.writes
 
 
@@ -30,7 +29,6 @@ def test_a_crash_after_any_write_is_survived(at: int) -> None:
 
 @pytest.mark.parametrize("at", range(1, WRITES + 1))
 def test_a_lost_reply_to_any_write_is_survived(at: int) -> None:
-    """The write happened, the operator does not know."""
     world = SimulatedCluster()
     world.faults.lose = {at}
     live(world)
@@ -38,14 +36,12 @@ def test_a_lost_reply_to_any_write_is_survived(at: int) -> None:
 
 @pytest.mark.parametrize("every", [2, 3, 5])
 def test_an_operator_that_keeps_crashing_still_gets_there(every: int) -> None:
-    """After every second, third or fifth write, all epoch long."""
     world = SimulatedCluster()
     world.faults.crash = multiples(every)
     assert live(world).operator.crashes == world.faults.writes // every
 
 
 def multiples(every: int) -> set[int]:
-    """Numbers of the writes to crash at."""
     numbers: Iterable[int] = range(every, 20 * WRITES, every)
     return set(numbers)
 

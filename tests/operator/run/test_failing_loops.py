@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Deaf:
-    """Stands for loops."""
-
     def wake(self, *_: object, **__: object) -> None:
         """Nothing."""
 
@@ -136,13 +134,11 @@ def test_a_resource_that_waits_for_a_thread_does_not_hang(monkeypatch: pytest.Mo
 
 
 def conditions(place: ReconcileContext) -> dict[str, tuple[str, str]]:
-    """Status and reason by type."""
     status = (place.cluster.get(CONSUMER_KIND, *KEY) or {}).get("status") or {}
     return {item["type"]: (item["status"], item["reason"]) for item in status.get("conditions", ())}
 
 
 def refusing_pods(place: ReconcileContext, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Somebody else's webhook for pods answers with an error, whose words change, until it is repaired."""
     fails, create, tries = [True], place.cluster.create, itertools.count()
 
     def create_or_fail(body: Json) -> Json:

@@ -28,8 +28,6 @@ SHARED: Json = {**SPEC, "checkpoints": {"table": "shared"}}
 
 
 class Reply:
-    """What aiohttp gives back, when the server lets it go."""
-
     connection = None
 
     def __init__(self, let_go: asyncio.Event, body: Json, status: int) -> None:
@@ -43,11 +41,9 @@ class Reply:
         pass
 
     async def text(self) -> str:
-        """Of an error."""
         return "no"
 
     async def iter_any(self) -> Any:
-        """The list; of a watch nothing comes."""
         yield json.dumps(self._body).encode()
 
 
@@ -58,7 +54,6 @@ class FakeServer:
         self.bodies, self.refused, self.held = bodies, dict[str, int](), dict[str, asyncio.Event]()
 
     def get(self, path: str, query: Json, _silent: float, _accept: str = "") -> Reply:
-        """A request."""
         namespace = path.split("/")[-2]
         if "watch" in query:
             return Reply(asyncio.Event(), {}, 200)
@@ -71,8 +66,6 @@ class FakeServer:
 
 
 class Scene:
-    """Two resources with one table, watches of KinesisConsumers, and loops that wait for their lists."""
-
     def __init__(self, *namespaces: str) -> None:
         self.memory = MemoryCluster(lambda: BEGIN)
         self.context = ReconcileContext(self.memory, Cache(), Settings())
@@ -93,17 +86,14 @@ class Scene:
         return {**body, "metadata": {**body["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}}
 
     async def played(self) -> None:
-        """The watches begin, and this process is elected."""
         self.watches.begin()
         self.both.lead()
 
     async def let_go(self, page: str) -> None:
-        """The server answers."""
         self.server.held.setdefault(page, asyncio.Event()).set()
         await a_while()
 
     async def end(self) -> None:
-        """Of the scene."""
         await self.both.stop()
         await self.watches.stop()
 
@@ -112,8 +102,6 @@ class Scene:
     ("namespaces", "first", "second"), [(("a", "z"), "a/0", "z/0"), (("",), "v1alpha1/0", "v1alpha1/1")], ids=["namespaces", "pages"]
 )
 def test_no_loop_starts_before_all_lists_are_complete(namespaces: tuple[str, ...], first: str, second: str) -> None:
-    """Of namespaces, and of pages. The younger of two is seen first."""
-
     async def scene() -> None:
         world = Scene(*namespaces)
         await world.played()
@@ -166,7 +154,6 @@ def test_an_operator_without_the_crd_of_pools_or_rights_to_it_works(status: int,
 
 @pytest.mark.parametrize("status", [500, 429])
 def test_pools_that_cannot_be_listed_hold_up_their_own_loops_alone(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API server has trouble with that kind, and nobody knows for how long."""
     monkeypatch.setattr(watch, "POOLS_WITHIN", 0.01)
     monkeypatch.setattr(watch, "PAUSES", (0.01,))
 
@@ -207,7 +194,6 @@ def test_a_member_is_left_alone_until_the_pools_are_listed() -> None:
 
 @pytest.mark.parametrize("seated", [True, False])
 def test_a_consumer_without_a_pool_starts_before_the_pools_are_listed_and_not_beside_a_seat(seated: bool) -> None:  # noqa: FBT001
-    """A seat that its status does not name, as a late leader's: the pods of pools are looked at, though no pool is known."""
     world = pooled()
     name = "orders" if seated else "alone"
     alone = {**MEMBER, "pool": None, "pipeline": {"image": "i", "entrypoint": "a:b"}, "checkpoints": {"table": name}}

@@ -28,29 +28,24 @@ class Time:
     others: list[Candidate] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         self.now += seconds
         for candidate in self.others:
             candidate.turn()
 
     def clock(self) -> float:
-        """Seconds."""
         return self.now
 
 
 def said(cluster: Cluster, time: Time, settings: Settings) -> list[str]:
-    """All results, in words."""
     api = ApiServer(HttpFake(cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
     return [str(result) for result in results(api, settings, WaitTimings(time.sleep, time.clock))]
 
 
 def replica(cluster: Cluster, time: Time, name: str = "a") -> Candidate:
-    """A process that takes part in the election."""
     return Candidate(cluster, LeaseRef(*LEASE, identity=name), ElectionTimings(), time.clock)
 
 
 def test_a_leader_that_renews_is_found() -> None:
-    """Also the first of all, who waits for 15 s."""
     cluster, time = MemoryCluster(lambda: BEGIN), Time()
     time.others.append(replica(cluster, time))
     consumers, lease = said(cluster, time, Settings(lease=LEASE))
@@ -71,26 +66,20 @@ def test_a_holder_that_does_not_renew_is_no_leader() -> None:
 
 
 def test_without_a_lease_nobody_leads() -> None:
-    """No replica runs, or none may write it."""
     _, lease = said(MemoryCluster(lambda: BEGIN), Time(), Settings(lease=LEASE))
     assert lease.startswith("FAILED")
     assert "nobody holds it" in lease
 
 
 class Closed(MemoryCluster):
-    """An API server that refuses this account."""
-
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """Refused."""
         raise Rejected("Forbidden", f"{kind} {namespace}/{name}")
 
     def all(self, kind: str) -> Any:
-        """Refused."""
         raise Rejected("Forbidden", kind)
 
 
 def test_missing_rights_are_named() -> None:
-    """For each namespace that is looked after, and for the Lease."""
     found = said(Closed(lambda: BEGIN), Time(), Settings(lease=LEASE, namespaces=("a", "b")))
     assert [line.split()[0] for line in found] == ["FAILED"] * 3
     assert "KinesisConsumers in b: the API server does not list them: Forbidden" in found[1]
@@ -100,7 +89,6 @@ def test_missing_rights_are_named() -> None:
 @pytest.mark.built
 @pytest.mark.parametrize("values", [{}, {"watchNamespaces": ["a", "b"], "class": "blue"}])
 def test_the_pod_of_helm_test_asks_as_the_operator(values: dict[str, Any]) -> None:
-    """Same image, account and settings; and it is neither a replica nor chosen by what chooses replicas."""
     objects = rendered(**values)
     deployment, test = one("Deployment", objects), one("Pod", objects)
     pod = deployment["spec"]["template"]["spec"]

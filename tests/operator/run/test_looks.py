@@ -16,7 +16,6 @@ from sluice_operator.run.reconcile import reconcile
 
 
 def test_how_a_driver_gets_on_is_told_without_a_look() -> None:
-    """The watches show its pod alive, nothing is done, and the status is written only if the resource is as it was seen."""
     world = Counted()
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
@@ -87,7 +86,6 @@ def test_what_a_driver_tells_is_not_written_over_a_change() -> None:
 
 
 def test_taking_a_resource_over_saves_the_look_a_read() -> None:
-    """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made, which is told its cluster."""
     world = Counted()
     world.apply(SPEC)
     world.context.cache.see(CONSUMER_KIND, world.must(), world.now)

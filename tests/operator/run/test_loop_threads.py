@@ -35,14 +35,10 @@ NEVER = threading.Event()  # waiting on it lets other threads work
 
 
 class SlowCluster:
-    """Adapter of `Cluster` in front of the in-memory fake: the way there takes a while, and so does the way back."""
-
     def __init__(self, server: MemoryCluster, chance: random.Random) -> None:
         self.server, self._chance, self.lock = server, chance, threading.Lock()
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
-        """A call of the port."""
-
         def call(*arguments: Any, **named: Any) -> Any:
             NEVER.wait(self._chance.uniform(0, CALL))
             with self.lock:
@@ -57,7 +53,6 @@ class SlowCache(Cache):
     """What a reconcile reads of it may be old by the time it goes on."""
 
     def body(self, key: ResourceKey) -> Json | None:
-        """See Cache."""
         body = super().body(key)
         if threading.current_thread() is not threading.main_thread():  # the event loop is not to wait
             NEVER.wait(CALL)
@@ -65,8 +60,6 @@ class SlowCache(Cache):
 
 
 class Scene:
-    """A resource at rest, its loops, and a watch."""
-
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311
         self.server = MemoryCluster(lambda: datetime.now(UTC).replace(microsecond=0))
@@ -75,7 +68,6 @@ class Scene:
         self.loops = Loops(self.context)
 
     def resource(self) -> Json | None:
-        """As the server has it."""
         with self.cluster.lock:
             return self.server.get(CONSUMER_KIND, *KEY)
 
@@ -86,7 +78,6 @@ class Scene:
             self.server.create({"kind": CONSUMER_KIND, "metadata": meta, "spec": {**SPEC, "suspend": True, "replicas": self.chance.randint(1, 99)}})
 
     def edit(self) -> None:
-        """Another number of replicas."""
         self._change({"spec": {"replicas": self.chance.randint(100, 999)}})
 
     def give(self, to: str | None) -> None:
@@ -105,7 +96,6 @@ class Scene:
                 self.server.remove(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
 
     def seen(self) -> bool:
-        """Whether the status is about the present spec, and the finalizer there."""
         body = self.resource() or {"metadata": {}}
         return bool(body["metadata"].get("finalizers")) and body.get("status", {}).get("observedGeneration") == body["metadata"]["generation"]
 
@@ -121,11 +111,9 @@ class Scene:
                 events.see(CONSUMER_KIND, WatchEvent(change.body, gone=change.verb == "DELETED"))
 
     async def pause(self, most: float) -> None:
-        """Some seconds, at most so many."""
         await asyncio.sleep(self.chance.uniform(0, most))
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
-        """Others go on until it is so."""
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while not done():
             assert asyncio.get_running_loop().time() < deadline, f"{what}: {self.resource()}"
@@ -133,7 +121,6 @@ class Scene:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The watch and the loops, while the block lasts."""
         watching = asyncio.create_task(self.watch())
         yield
         await self.loops.stop()
@@ -141,8 +128,6 @@ class Scene:
 
 
 def run(seed: int, story: Callable[[Scene], Awaitable[None]]) -> None:
-    """The story of a scene, beside its watch and its loops."""
-
     async def whole() -> None:
         scene = Scene(seed)
         async with scene.running():
@@ -153,8 +138,6 @@ def run(seed: int, story: Callable[[Scene], Awaitable[None]]) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_every_edit_is_seen_whenever_it_comes(seed: int) -> None:
-    """During a read, during a write, between an answer and the next pass."""
-
     async def story(scene: Scene) -> None:
         scene.make()
         for _ in range(ROUNDS):
@@ -168,8 +151,6 @@ def test_every_edit_is_seen_whenever_it_comes(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_resource_that_is_made_again_at_once_is_taken_over(seed: int) -> None:
-    """While the loop of the last one ends."""
-
     async def story(scene: Scene) -> None:
         for _ in range(ROUNDS // 2):
             scene.make()
@@ -184,8 +165,6 @@ def test_a_resource_that_is_made_again_at_once_is_taken_over(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_resource_that_is_handed_away_and_back_is_taken_up_again(seed: int) -> None:
-    """Its class changes and changes back, during a read or while its loop ends."""
-
     async def story(scene: Scene) -> None:
         scene.make()
         for _ in range(ROUNDS // 2):

@@ -30,8 +30,6 @@ from loop_cases import a_while, context, passes, sink, tell, until
 
 
 def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
-    """The first passes take the resource over."""
-
     async def scene() -> None:
         place = context()
         loops = Loops(place)
@@ -72,7 +70,6 @@ def test_a_resource_that_is_made_again_during_the_last_pass_has_a_loop(monkeypat
 
 
 def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it failed with."""
     monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.001)
     errors: list[Exception] = [Unavailable("later"), ValueError("a status that is not ours")]
     place = context()
@@ -195,8 +192,6 @@ def test_a_follower_remembers_and_acts_only_when_it_is_elected() -> None:
 
 
 def test_loops_that_were_stopped_begin_nothing_more() -> None:
-    """Whatever the watches still show."""
-
     async def scene() -> None:
         place = context()
         loops = Loops(place)

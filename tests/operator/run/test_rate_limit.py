@@ -15,7 +15,6 @@ KEY, OTHER = ResourceKey("a", "orders"), ResourceKey("a", "payments")
 
 
 def test_so_many_within_any_such_time_and_no_more() -> None:
-    """A window that slides; each thing of each resource by itself."""
     limit = RateLimit(3, timedelta(seconds=10))
     taken = [second for second in range(31) if limit.take(KEY, "x", BEGIN + timedelta(seconds=second))]
     assert taken == [0, 1, 2, 10, 11, 12, 20, 21, 22, 30]
@@ -26,14 +25,12 @@ def test_so_many_within_any_such_time_and_no_more() -> None:
 
 
 def test_a_clock_that_is_set_back_silences_nobody() -> None:
-    """What was taken tomorrow does not count today."""
     limit = RateLimit(2, timedelta(seconds=10))
     assert [limit.take(KEY, "x", BEGIN + timedelta(days=1)) for _ in range(3)] == [True, True, False]
     assert [limit.take(KEY, "x", BEGIN) for _ in range(3)] == [True, True, False]
 
 
 def test_a_report_that_flaps_every_second_is_written_a_few_times_a_minute() -> None:
-    """Sixteen at first, then one every 10 s, of which none waits for the next look; and ten events of a reason in 10 min."""
     world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(120, until=lambda: ready(world))

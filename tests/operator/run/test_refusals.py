@@ -19,7 +19,6 @@ OF_DRIVER, OF_STANDBY = Retarget("orders-driver-1", "driver-1", 3), Retarget("or
 
 
 def is_kept(view: View, *actions: Action, standby: bool = True) -> bool:
-    """Whether a refusal is remembered after these actions were accepted."""
     known = {key_of(view): Refusal(Trouble("ApiRefused", "denied"), 1, seconds(30), standby)}
     action_accepted(cast("ReconcileContext", SimpleNamespace(refusals=known)), view, actions)
     return bool(known)
@@ -32,12 +31,10 @@ def test_what_the_driver_is_given_says_nothing_of_its_standby() -> None:
 
 @pytest.mark.parametrize("action", [OF_STANDBY, END, CreateStandby()])
 def test_a_refusal_about_a_standby_is_over_when_something_of_it_is_accepted(action: Action) -> None:
-    """Whatever it was: the next refusal is another one."""
     assert not is_kept(behind(), OF_DRIVER, action)
 
 
 def test_any_other_refusal_is_over_with_the_next_action_that_is_accepted() -> None:
-    """As is that of a standby that there is no more."""
     assert not is_kept(behind(), OF_DRIVER, standby=False)
     assert not is_kept(behind(None, driver()), OF_DRIVER)
     assert ONE.uid == OF_STANDBY.uid

@@ -31,17 +31,13 @@ if TYPE_CHECKING:
 
 
 class Vote:
-    """An election that is won when the test says so."""
-
     def __init__(self, elected: Callable[[], None], told: list[str], port: LeaderOnly) -> None:
         self.elected, self.told, self.port = elected, told, port
 
     def start(self) -> None:
-        """Noted."""
         self.told.append("stands")
 
     def stop(self) -> None:
-        """Noted, with whether a write would still be sent."""
         try:
             self.port.create({"kind": "Pod", "metadata": {"namespace": "a", "name": "b"}})
         except NotLeader:
@@ -51,7 +47,6 @@ class Vote:
 
 
 def duty(told: list[str]) -> tuple[LeaderService, Loops, list[Vote]]:
-    """One that stands for election."""
     port, votes = LeaderOnly(MemoryCluster(lambda: BEGIN), lambda: True), list[Vote]()
     loops = Loops(ReconcileContext(port, Cache(), Settings()), leading=False)
 
@@ -99,8 +94,6 @@ def test_a_pass_that_does_not_end_keeps_the_lease(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_an_election_it_acts_at_once() -> None:
-    """On a laptop."""
-
     async def scene() -> None:
         port = LeaderOnly(MemoryCluster(lambda: BEGIN), lambda: True)
         loops = Loops(ReconcileContext(port, Cache(), Settings()), leading=False)
@@ -113,7 +106,6 @@ def test_without_an_election_it_acts_at_once() -> None:
 
 
 def test_services_stop_in_the_other_order() -> None:
-    """Who acts ends first, who answers probes last."""
     order = list[str]()
 
     class Named:
@@ -124,7 +116,6 @@ def test_services_stop_in_the_other_order() -> None:
             """Nothing."""
 
         async def stop(self) -> None:
-            """Noted."""
             order.append(self.name)
 
     asyncio.run(cleaner([Named("server"), Named("audits"), Named("duty")])())
@@ -143,7 +134,6 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nowhere")
 def test_the_process_is_complete() -> None:
-    """Every service is started, after kopf was configured; and every process signs with a name of its own."""
     handlers = assembled(Settings(lease=("a", "b")))
     assert [handler.id for handler in handlers._activities.get_all_handlers()][:1] == ["configure"]
     assert {"start-0", "start-1", "start-2", "clean", "login"} <= {str(handler.id) for handler in handlers._activities.get_all_handlers()}
@@ -164,7 +154,6 @@ def test_events_that_wait_are_written_while_the_process_still_leads(monkeypatch:
 
 @pytest.mark.usefixtures("nowhere")
 def test_reconciles_of_pools_are_counted_with_those_of_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pool whose reconciles fail or wait is seen in the same series."""
     made: list[BackgroundService] = []
     monkeypatch.setattr(main_module, "registry", made.extend)
     assembled(Settings())
@@ -174,7 +163,6 @@ def test_reconciles_of_pools_are_counted_with_those_of_consumers(monkeypatch: py
 
 
 def test_settings_come_from_the_environment() -> None:
-    """As the chart writes them."""
     environment = {
         "WATCH_NAMESPACES": "a, b",
         "SLUICE_CONSUMER_IMAGE": "i",

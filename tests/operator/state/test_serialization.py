@@ -30,12 +30,10 @@ SHOWN = Status(observed_generation=3)
 
 
 def with_args(args: Any) -> Json:
-    """A spec with such arguments for the pipeline."""
     return {**SPEC, "pipeline": {**SPEC["pipeline"], "args": args}}
 
 
 def comes_back(spec: Json) -> bool:
-    """Whether the spec is accepted; its status is read as it was written, also as bytes."""
     view = parse.view({"metadata": META, "spec": spec}, Observed(), BEGIN)
     status = plan(view).status
     document = dump_status(status)
@@ -66,14 +64,12 @@ def test_the_status_of_a_nested_spec_is_readable(levels: int) -> None:
     ids=lambda args: repr(args)[:30],
 )
 def test_the_status_of_a_spec_at_the_bounds_is_readable(args: Json) -> None:
-    """Of numbers, values and characters."""
     comes_back(with_args(args))
 
 
 @settings(max_examples=100)
 @given(st.one_of(specs(), st.sampled_from(ODD).map(lambda odd: with_args({"a": odd}))))
 def test_the_status_of_any_spec_is_readable(spec: Json) -> None:
-    """Drawn from the CRD, and free where it is."""
     comes_back(spec)
 
 
@@ -88,7 +84,6 @@ def test_a_last_good_spec_adds_no_more_to_a_status_than_a_driver_can_have() -> N
 
 
 def test_a_last_good_spec_that_is_no_spec_counts_as_none() -> None:
-    """Attempt, migration and restarts are read all the same, and the pass goes on."""
     for odd in [*(odd for odd in ODD if not isinstance(odd, dict)), deep(100), {"a": deep(900)}]:
         status = load_status({**dump_status(SHOWN), "driver": {"attempt": 7}, "lastGoodSpec": odd})
         assert (status.driver.attempt, status.last_good_spec) == (7, None)
@@ -98,7 +93,6 @@ def test_a_last_good_spec_that_is_no_spec_counts_as_none() -> None:
 
 @pytest.mark.parametrize("time", ["2200-01-01T00:00:00Z", "2199-12-31T23:59:59Z", "2000-01-01T00:00:00Z", "1999-12-31T23:59:59Z"])
 def test_a_time_that_is_taken_from_a_pod_can_be_read_again(time: str) -> None:
-    """The two bounds are one."""
     at = moment(time)
     if at is not None:
         status = replace(SHOWN, driver=replace(SHOWN.driver, attempt=1, exit=Exit(reason="Failed", at=at)), progressing_since=at - timedelta())
@@ -106,7 +100,6 @@ def test_a_time_that_is_taken_from_a_pod_can_be_read_again(time: str) -> None:
 
 
 def test_a_spec_that_is_refused_is_not_kept() -> None:
-    """Otherwise the tests above would hold for nothing."""
     with pytest.raises(InvalidSpec):
         accepted(with_args(deep(DEPTH)))
     assert not comes_back(with_args(deep(DEPTH)))
@@ -115,12 +108,10 @@ def test_a_spec_that_is_refused_is_not_kept() -> None:
 
 @pytest.mark.parametrize(("phase", "read"), [("Running", Phase.RUNNING), ("Resetting", Phase.PENDING), (None, Phase.PENDING)])
 def test_a_phase_of_a_later_operator_counts_as_pending(phase: str | None, read: Phase) -> None:
-    """After a rollback the resource goes on: nothing depends on its phase."""
     assert load_status({"phase": phase} if phase else {}).phase is read
 
 
 def test_a_standby_in_a_state_of_a_later_operator_counts_as_none() -> None:
-    """After a rollback of the operator the rest is read, and the next driver still gets a higher number."""
     standby = {"attempt": 7, "pod": "orders-driver-7", "specHash": "0123456789ab", "since": "2026-11-27T12:00:00Z"}
     assert load_status({"standby": standby | {"state": "Starting"}, "attempts": 7}).standby is not None
     found = load_status({"standby": standby | {"state": "Watching"}, "attempts": 7, "driver": {"attempt": 6}})
@@ -130,7 +121,6 @@ def test_a_standby_in_a_state_of_a_later_operator_counts_as_none() -> None:
 
 
 def test_a_trial_in_a_state_of_a_later_operator_counts_as_none() -> None:
-    """After a rollback of the operator its version is tried once more, and the proven one is still known."""
     trial = {"hash": "0123456789ab", "since": "2026-11-27T12:00:00Z"}
     proven = {"hash": "ba9876543210", "since": "2026-11-26T12:00:00Z"}
     assert load_status({"trial": trial | {"state": "Forward"}}).trial is not None
@@ -142,6 +132,5 @@ def test_a_trial_in_a_state_of_a_later_operator_counts_as_none() -> None:
 
 
 def test_what_is_no_word_is_no_phase_of_any_operator() -> None:
-    """Somebody else wrote it."""
     with pytest.raises(Unreadable, match=r"status\.phase"):
         load_status({"phase": "no phase"})

@@ -30,12 +30,10 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def world() -> Metered:
-    """A consumer that migrated, runs, and has failed once."""
     return experienced()
 
 
 def test_migrations_are_counted_by_what_became_of_each_try(world: Metered) -> None:
-    """One that found its source active, one that went through."""
     states = {state: world.value("sluice_migrations_total", state=state) for state in ("Running", "SourceActive", "Complete", "Failed")}
     assert states == {"Running": 2, "SourceActive": 1, "Complete": 1, "Failed": None}
 
@@ -88,7 +86,6 @@ def test_a_driver_without_a_standby_is_shown_where_one_is_asked_for(world: Meter
 
 
 def test_restarts_are_counted_by_cause_and_only_unasked_ones(world: Metered) -> None:
-    """A driver that was asked to go is none."""
     assert world.value("sluice_restarts_total", cause="Failed") == 1
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
     assert world.run(240, until=lambda: ready(world) and world.status["driver"]["attempt"] == 3)
@@ -107,14 +104,12 @@ def test_a_driver_whose_pod_vanishes_is_counted_whether_or_not_the_next_one_foll
 
 
 def test_every_event_is_counted_by_its_reason(world: Metered) -> None:
-    """As many as were written."""
     for reason in set(world.reasons()):
         assert world.value("sluice_events_total", reason=reason) == world.reasons().count(reason)
 
 
 @pytest.mark.parametrize("reason", [Reason.DRAIN_CUT_SHORT, Reason.FORCED])
 def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
-    """Killed in its drain, or given up by annotation; an orderly exit is none."""
     metrics = OperatorMetrics()
     body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
     view = parse.view(body, Observed(), BEGIN)
@@ -124,12 +119,10 @@ def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
 
 
 def executor(reason: str, container: str = "executor") -> Json:
-    """The pod of an executor whose container ended."""
     return {"status": {"containerStatuses": [{"name": container, "state": {"terminated": {"reason": reason, "exitCode": 137}}}]}}
 
 
 def test_executors_that_ran_out_of_memory_are_counted_once_each() -> None:
-    """Whether it is seen before its deletion or by it. Another end, and a sidecar's, is none; the series goes with its consumer."""
     metrics = OperatorMetrics()
     for uid, body, gone in (
         ("a", {}, False),
@@ -157,14 +150,12 @@ def test_a_consumer_whose_executors_have_room_counts_zero() -> None:
 
 
 def test_time_in_a_phase_is_counted_when_the_phase_ends(world: Metered) -> None:
-    """The present one is not over."""
     assert world.value("sluice_phase_seconds_count", phase="Migrating") == 1
     assert world.value("sluice_phase_seconds_count", phase="Running") == 1
     assert world.value("sluice_phase_seconds_count", phase="Idle") is None
 
 
 def test_calls_are_timed_by_verb_and_result(world: Metered) -> None:
-    """An error is a result, and goes on to the caller."""
     asked = world.value("sluice_api_request_seconds_count", verb="replace_status", result="ok")
     assert asked is not None
     assert asked > 5
@@ -215,7 +206,6 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: M
 
 
 def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Metered) -> None:
-    """It has the name that the status says, and another owner."""
     (driver,) = world.drivers()
     driver["metadata"]["uid"] = driver["metadata"]["ownerReferences"][0]["uid"] = "another"
     world.context.cache.see("Pod", driver, world.now)
@@ -223,7 +213,6 @@ def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Metered) -> No
 
 
 def test_events_and_the_reports_among_them_are_counted() -> None:
-    """Which of them is new, the cache says."""
     metrics = OperatorMetrics()
     for reported in (True, False, True):
         metrics.saw("Pod", reported=reported)
@@ -232,7 +221,6 @@ def test_events_and_the_reports_among_them_are_counted() -> None:
 
 
 def test_a_resource_without_a_status_is_exported_without_figures() -> None:
-    """It was made a moment ago."""
     metrics, body = OperatorMetrics(), {"metadata": {"namespace": "a", "name": "b"}, "spec": SPEC}
     metrics.registry.register(Gauges(Sources(lambda: [ResourceSnapshot(body, None)], lambda: True, dict)))
     assert metrics.registry.get_sample_value("sluice_consumers", {"phase": "Pending"}) == 1
@@ -241,7 +229,6 @@ def test_a_resource_without_a_status_is_exported_without_figures() -> None:
 
 @pytest.mark.parametrize("of_pool", [True, False])
 def test_the_end_of_a_pool_forgets_nothing_of_a_consumer_of_the_same_name(*, of_pool: bool) -> None:
-    """Its reconcile is counted all the same."""
     metrics, context = OperatorMetrics(), ReconcileContext(MemoryCluster(lambda: BEGIN), Cache(), Settings())
     metrics.saw_executor("a", KEY, {}, gone=False)
     Loops(of_pools(context) if of_pool else context, metrics)._timed(time.monotonic(), KEY, force_refresh=False)

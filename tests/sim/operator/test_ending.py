@@ -37,19 +37,16 @@ class Ending(Operating):
 
 
 def begun() -> Operating:
-    """A consumer whose driver runs."""
     operating = Operating()
     operating.begin(migrating=False, leaders=1, source="ok", run=20)
     return operating
 
 
 def test_a_run_with_an_end_comes_to_it_through_anything() -> None:
-    """And is then left alone."""
     run_state_machine_as_test(Ending, settings=QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 def test_a_run_that_reached_its_end_is_current_and_healthy_and_nothing_of_it_is_left() -> None:
-    """Counts are in the message; no driver follows."""
     operating = begun()
     operating.ends("at noon", 60)
     world = operating.world
@@ -78,7 +75,6 @@ def test_a_run_that_reached_its_end_stays_so_after_a_rest(how: str) -> None:
 
 
 def test_an_interrupted_run_goes_on() -> None:
-    """An eviction is no failure, and no end."""
     operating = begun()
     operating.lasts(40)
     operating.ends("at noon", 30)
@@ -92,7 +88,6 @@ def test_an_interrupted_run_goes_on() -> None:
 
 @pytest.mark.parametrize("at", ["at one", "nowhere"])
 def test_another_end_or_none_starts_a_driver(at: str) -> None:
-    """It is another spec."""
     operating = begun()
     operating.ends("at noon", 60)
     operating.lasts(1000)

@@ -30,7 +30,6 @@ class FailingOver(Rolling):
 
 
 def guarded(standby: str = "ok") -> Operating:
-    """A consumer that works, and whose standby is ready, or what else it is."""
     operating = begun()
     operating.wait(seconds=20)
     operating.rolls(ALWAYS, standby)
@@ -39,7 +38,6 @@ def guarded(standby: str = "ok") -> Operating:
 
 
 def nodes(world: World) -> dict[str, str]:
-    """Where each driver is."""
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in world.drivers()}
 
 
@@ -49,18 +47,15 @@ def kill(world: World) -> None:
 
 
 def is_ready(world: World, attempt: int) -> bool:
-    """That attempt works, with its standby behind it."""
     ready = world.condition("Ready").get("status") == world.condition("StandbyReady").get("status") == "True"
     return ready and world.status["driver"]["attempt"] == attempt and "standby" in world.status
 
 
 def test_a_standby_keeps_the_invariants_through_anything() -> None:
-    """Crashes, lost replies, two leaders, lost nodes; stops, moves and rollouts while a standby stands for good."""
     run_state_machine_as_test(FailingOver, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 def test_a_standby_stays_behind_a_driver_that_works() -> None:
-    """The resource is Current, and nothing is written or looked for while it stands."""
     operating = guarded()
     world = operating.world
     assert (names(operating), is_ready(world, 1), kstatus(world.must())) == (["orders-driver-1", "orders-driver-2"], True, CURRENT)
@@ -71,7 +66,6 @@ def test_a_standby_stays_behind_a_driver_that_works() -> None:
 
 
 def selected(world: World) -> set[str]:
-    """The drivers whose executors an autoscaler finds, by `status.selector`."""
     wanted = {tuple(each.split("=")) for each in world.status["selector"].split(",")}
     return {pod["metadata"]["ownerReferences"][0]["name"] for pod in world.executors() if wanted <= pod["metadata"]["labels"].items()}
 
@@ -90,7 +84,6 @@ def test_an_autoscaler_finds_the_executors_of_the_driver_only() -> None:
 
 
 def test_a_driver_that_is_killed_is_followed_when_its_lease_expires_and_the_next_standby_is_made() -> None:
-    """No start lies in between."""
     operating = guarded()
     world = operating.world
     kill(world)
@@ -102,7 +95,6 @@ def test_a_driver_that_is_killed_is_followed_when_its_lease_expires_and_the_next
 
 
 def test_a_driver_on_a_dead_node_is_followed_and_the_next_standby_waits_until_the_node_is_gone() -> None:
-    """Its pod is not waited for, and no third driver is made beside it."""
     operating = guarded()
     world = operating.world
     place = nodes(world)
@@ -116,7 +108,6 @@ def test_a_driver_on_a_dead_node_is_followed_and_the_next_standby_waits_until_th
 
 
 def test_a_standby_follows_while_no_operator_acts() -> None:
-    """It needs none to take the lease. The operator names it afterwards."""
     operating = guarded()
     operating.pause(paused=True, seconds=1)
     world = operating.world
@@ -130,7 +121,6 @@ def test_a_standby_follows_while_no_operator_acts() -> None:
 
 
 def test_a_driver_whose_pod_is_deleted_is_followed_within_seconds() -> None:
-    """As when its node is drained: it releases the lease."""
     operating = guarded()
     world = operating.world
     world.delete_pod("orders-driver-1")
@@ -140,7 +130,6 @@ def test_a_driver_whose_pod_is_deleted_is_followed_within_seconds() -> None:
 
 
 def test_a_rollout_replaces_driver_and_standby_and_the_driver_works_until_the_next_is_ready() -> None:
-    """The standby of the former version goes first: there are two drivers at most."""
     operating = guarded()
     world = operating.world
     operating.edit(edit="batch 9", seconds=6)
@@ -153,7 +142,6 @@ def test_a_rollout_replaces_driver_and_standby_and_the_driver_works_until_the_ne
 @pytest.mark.parametrize("moment", [0, 8, 20])
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_stop_ends_driver_and_standby(moment: int, stop: str) -> None:
-    """While it starts, and while it stands."""
     operating = begun()
     operating.wait(seconds=20)
     operating.rolls(ALWAYS, "ok")
@@ -177,7 +165,6 @@ def test_a_driver_that_is_killed_is_not_followed_by_a_standby_whose_table_does_n
 
 
 def test_a_standby_that_stays_silent_is_replaced() -> None:
-    """By one with newer credentials."""
     operating = guarded()
     world = operating.world
     operating.rolls(ALWAYS, "mute")
@@ -200,7 +187,6 @@ def test_without_room_the_driver_works_on_and_the_standby_comes_when_there_is_so
 
 
 def test_a_standby_that_is_refused_delays_no_restart_of_the_driver() -> None:
-    """A quota that has no room for two: a driver that failed is replaced at once, and the answer to the standby stalls nothing."""
     operating = begun()
     operating.wait(seconds=20)
     operating.account(missing=True, seconds=1)
@@ -217,7 +203,6 @@ def test_a_standby_that_is_refused_delays_no_restart_of_the_driver() -> None:
 
 
 def test_a_standby_that_may_not_be_scaled_stalls_nothing_and_is_scaled_when_it_may() -> None:
-    """An admission policy refuses its new number of executors. The driver has it, and works; `StandbyReady` and an event name the answer."""
     operating = guarded()
     world = operating.world
     world.admission.policies["patch", "Pod"] = world.now + timedelta(seconds=90), "Invalid"
@@ -233,7 +218,6 @@ def test_a_standby_that_may_not_be_scaled_stalls_nothing_and_is_scaled_when_it_m
 
 
 def test_a_driver_that_was_scaled_says_so_though_its_standby_was_refused() -> None:
-    """Both get their number in one pass. What is done is told, once, whatever becomes of the next action; what is refused is not."""
     operating = guarded()
     world = operating.world
     world.admission.policies["patch", "Pod"] = world.now + timedelta(seconds=90), "Invalid"
@@ -246,12 +230,10 @@ def test_a_driver_that_was_scaled_says_so_though_its_standby_was_refused() -> No
 
 
 def scalings(world: World) -> list[str]:
-    """Messages of the events of scaling."""
     return [event["message"] for event in world.memory.all("Event") if event["reason"] == "Scaling"]
 
 
 def stranger(world: World, name: str, labels: dict[str, str]) -> None:
-    """A pod of somebody else has that name."""
     meta = {"namespace": "default", "name": name, "labels": labels}
     body = world.memory.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
     world.ledger.foreign.add(body["metadata"]["uid"])
@@ -262,7 +244,6 @@ LABELS = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "sluice.
 
 @pytest.mark.parametrize("labels", [{}, LABELS])
 def test_a_strangers_pod_of_the_standbys_name_is_named_and_disturbs_nobody(labels: dict[str, str]) -> None:
-    """With our labels or without. The driver works, the creation is tried every 30 s, and the standby comes once the name is free."""
     operating = begun()
     operating.wait(seconds=20)
     world = operating.world
@@ -285,7 +266,6 @@ def test_a_strangers_pod_of_the_standbys_name_is_named_and_disturbs_nobody(label
 
 
 def test_a_version_that_fails_keeps_its_pauses() -> None:
-    """A standby follows at once, and its failure is counted: the next one is made after a stable run."""
     operating = guarded()
     world = operating.world
     operating.blames("*", "raises")

@@ -35,17 +35,14 @@ class Moving(Operating):
 
 
 def moved(operating: Operating) -> list[str]:
-    """The moves that were carried out, in their order."""
     return [id_ for table in operating.world.tables.values() for id_ in table.moved]
 
 
 def test_a_move_is_carried_out_once_through_anything() -> None:
-    """Crashes, lost replies, two leaders, strangers; never beside a driver, and no driver before its end."""
     run_state_machine_as_test(Moving, settings=QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 def test_a_move_drains_the_driver_and_the_next_one_reads_from_there() -> None:
-    """In progress meanwhile, by a phase that every reader knows; then as before, with the result in status and events."""
     operating = begun()
     operating.moves("one", "trimHorizon", 6)
     world = operating.world
@@ -75,7 +72,6 @@ def test_a_used_or_a_removed_id_moves_nothing_and_another_one_does() -> None:
 
 
 def test_a_refused_move_lets_the_driver_read_on_and_says_why() -> None:
-    """The same words again change nothing; other words, or the annotation, try again."""
     operating = begun()
     operating.mover("refused")
     operating.moves("one", "trimHorizon", 60)
@@ -111,7 +107,6 @@ def test_a_move_waits_for_a_driver_that_will_not_go_and_says_so() -> None:
 
 
 def test_a_move_that_fails_is_tried_three_times_and_then_the_driver_starts() -> None:
-    """It does not stop the consumer for ever."""
     operating = begun()
     operating.mover("failing")
     operating.moves("one", "trimHorizon", 200)
@@ -122,7 +117,6 @@ def test_a_move_that_fails_is_tried_three_times_and_then_the_driver_starts() -> 
 
 
 def test_a_move_whose_job_is_refused_does_not_stop_the_consumer_for_ever() -> None:
-    """By a quota or an admission policy; a retry has its time again."""
     operating = begun()
     world = operating.world
     world.admission.policies["create", "Job"] = (world.now + timedelta(seconds=120), "Forbidden")
@@ -140,7 +134,6 @@ def test_a_move_whose_job_is_refused_does_not_stop_the_consumer_for_ever() -> No
 
 
 def test_a_move_whose_job_is_deleted_each_time_does_not_stop_the_consumer_for_ever() -> None:
-    """By a program that cleans up."""
     operating = begun()
     world = operating.world
     operating.moves("one", "trimHorizon", 3)
@@ -153,7 +146,6 @@ def test_a_move_whose_job_is_deleted_each_time_does_not_stop_the_consumer_for_ev
 
 
 def test_a_move_whose_image_cannot_be_pulled_is_given_up_in_time() -> None:
-    """The reason is in the condition, and its Job is gone. With another image it is tried again."""
     operating = begun()
     operating.spec["pipeline"] = {**operating.spec["pipeline"], "image": "missing"}
     operating.moves("one", "trimHorizon", 100)
@@ -200,7 +192,6 @@ def suspended(operating: Operating) -> None:
     ("leave", "id_", "state"), [(failing, "one", "Refused"), (dropped, "one", "Stopped"), (replaced, "two", "Refused"), (suspended, "one", "Stopped")]
 )
 def test_a_plan_that_is_left_is_completed_though_the_run_had_reached_its_end(leave: Callable[[Operating], None], id_: str, state: str) -> None:
-    """A driver starts once more for that, and carries it out. The end is not reached any more, until that driver has read to it."""
     operating = begun()
     operating.ends("at noon", 60)
     attempt = operating.world.status["driver"]["attempt"]
@@ -214,7 +205,6 @@ def test_a_plan_that_is_left_is_completed_though_the_run_had_reached_its_end(lea
 
 @pytest.mark.parametrize("how", ["evict", "kill"])
 def test_a_move_whose_pod_is_taken_away_goes_on(how: str) -> None:
-    """Before or after its plan was written down."""
     operating = begun()
     operating.moves("one", "trimHorizon", 1)
     assert operating.world.run(60, until=lambda: bool(operating.world.pods("migration")))
@@ -226,7 +216,6 @@ def test_a_move_whose_pod_is_taken_away_goes_on(how: str) -> None:
 
 
 def test_a_move_that_is_dropped_while_it_runs_is_stopped_before_a_driver_starts() -> None:
-    """With no trace, or completed by the driver if its plan was written down."""
     operating = begun()
     operating.moves("one", "trimHorizon", 1)
     assert operating.world.run(60, until=lambda: bool(operating.world.pods("migration")))
@@ -237,7 +226,6 @@ def test_a_move_that_is_dropped_while_it_runs_is_stopped_before_a_driver_starts(
 
 
 def test_an_image_that_cannot_be_pulled_is_corrected_while_the_move_waits() -> None:
-    """One apply brings the repaired image and the move; the Job is made again."""
     operating = begun()
     operating.spec["pipeline"] = {**operating.spec["pipeline"], "image": "missing"}
     operating.moves("one", "trimHorizon", 60)
@@ -248,7 +236,6 @@ def test_an_image_that_cannot_be_pulled_is_corrected_while_the_move_waits() -> N
 
 
 def test_a_run_that_reached_its_end_reads_again_after_a_move() -> None:
-    """Its positions are before the end again."""
     operating = begun()
     operating.ends("at noon", 60)
     assert operating.world.status["phase"] == "Completed"
@@ -260,7 +247,6 @@ def test_a_run_that_reached_its_end_reads_again_after_a_move() -> None:
 
 @pytest.mark.parametrize("rest", ["suspend", "scale"])
 def test_a_move_of_a_consumer_at_rest(rest: str) -> None:
-    """A suspended one is moved when it resumes; one without executors at once, as a migration."""
     operating = begun()
     operating.suspend(30) if rest == "suspend" else operating.scale(0, 30)
     operating.moves("one", "trimHorizon", 30)
@@ -283,7 +269,6 @@ def test_a_new_resource_over_an_old_table_moves_nothing_twice() -> None:
 @pytest.mark.parametrize("write", range(1, 9))
 @pytest.mark.parametrize("how", ["crash", "lose"])
 def test_an_operator_that_dies_after_any_write_moves_once(write: int, how: str) -> None:
-    """Or whose reply is lost."""
     operating = begun()
     operating.call_fails(who=0, what=how, at=write, times=1, seconds=0)
     operating.moves("one", "trimHorizon", 120)

@@ -109,13 +109,11 @@ class Pooling(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_a_consumer_in_pools_has_one_driver_through_anything() -> None:
-    """Moves, edits, kills, a late operator, strangers; and at the end each consumer works where its spec says."""
     run_state_machine_as_test(Pooling, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_rule_that_is_taken_out_is_missed(mutant: PoolMutant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same story passes with the rule in place."""
     mutant.story(World())
     mutant.apply(monkeypatch)
     with pytest.raises(Broken, match=mutant.broken):
@@ -123,7 +121,6 @@ def test_a_rule_that_is_taken_out_is_missed(mutant: PoolMutant, monkeypatch: pyt
 
 
 def test_a_pool_rolls_and_each_consumer_follows() -> None:
-    """Each member gets its next attempt in the next pod, and nobody has a pod of its own."""
     world = pooled()
     world.pools["small"].edits += 1
     world.calm(60)
@@ -133,7 +130,6 @@ def test_a_pool_rolls_and_each_consumer_follows() -> None:
 
 
 def test_an_edit_of_one_member_stops_no_other() -> None:
-    """Nor does its move, its suspension, its failure or its deletion."""
     world = pooled()
     orders, (other,) = world.consumers["orders"], world.working(world.consumers["carts"].uid)
     for change in ({"edits": 1}, {"pool": None}, {"pool": "small"}, {"suspend": True}, {"suspend": False}, {"deleting": True}):
@@ -145,7 +141,6 @@ def test_an_edit_of_one_member_stops_no_other() -> None:
 
 
 def test_a_member_without_a_pool_says_so() -> None:
-    """And is started when there is one."""
     world = pooled()
     world.pools["small"].suspend = True
     on(world, 15)
@@ -157,7 +152,6 @@ def test_a_member_without_a_pool_says_so() -> None:
 
 
 def test_a_member_that_is_put_out_has_one_driver_and_so_it_has_when_it_returns() -> None:
-    """Though an operator that was late writes its next seat into the next pod."""
     world = pooled()
     orders = world.consumers["orders"]
     world.kill()

@@ -34,7 +34,6 @@ class Rolling(Operating):
 
 
 def rolling(standby: str = "ok") -> Operating:
-    """A consumer that works, and whose next rollout has a standby."""
     operating = begun()
     operating.wait(seconds=20)
     operating.rolls(STANDBY, standby)
@@ -44,17 +43,14 @@ def rolling(standby: str = "ok") -> Operating:
 
 
 def names(operating: Operating) -> list[str]:
-    """Drivers that exist."""
     return sorted(pod["metadata"]["name"] for pod in operating.world.drivers())
 
 
 def test_rollouts_keep_the_invariants_through_anything() -> None:
-    """Crashes, lost replies, two leaders, lost nodes; stops and moves while a standby stands."""
     run_state_machine_as_test(Rolling, settings=QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 def test_the_driver_works_until_its_standby_is_ready() -> None:
-    """Ready all the time; then the next one takes the lease as soon as it is released."""
     operating = rolling()
     operating.edit(edit="batch 9", seconds=4)
     world = operating.world
@@ -73,7 +69,6 @@ def test_the_driver_works_until_its_standby_is_ready() -> None:
 
 @pytest.mark.parametrize(("standby", "reason"), [("pending", "StandbyWithoutRoom"), ("slow", "StandbyNotReady")])
 def test_without_room_or_time_the_rollout_is_made_as_recreate_and_says_so(standby: str, reason: str) -> None:
-    """The driver is drained only after `readySeconds`, and the condition stays until the next rollout."""
     operating = rolling(standby)
     operating.edit(edit="batch 9", seconds=25)
     world = operating.world
@@ -89,7 +84,6 @@ def test_without_room_or_time_the_rollout_is_made_as_recreate_and_says_so(standb
 
 
 def test_a_standby_that_fails_ends_no_driver_that_works() -> None:
-    """It is tried again, with growing pauses; the next spec is tried at once."""
     operating = rolling("fails")
     operating.edit(edit="batch 9", seconds=60)
     world = operating.world
@@ -104,7 +98,6 @@ def test_a_standby_that_fails_ends_no_driver_that_works() -> None:
 
 
 def test_a_driver_that_ends_is_followed_by_its_standby() -> None:
-    """Ready or not: no third one is made."""
     operating = rolling("slow")
     operating.edit(edit="batch 9", seconds=5)
     operating.driver_ends(code=1, times=1, seconds=10)
@@ -118,7 +111,6 @@ def test_a_driver_that_ends_is_followed_by_its_standby() -> None:
 @pytest.mark.parametrize("moment", range(0, 14, 2))
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_stop_ends_the_standby_too_at_any_moment(moment: int, stop: str) -> None:
-    """Before it is ready, while the driver drains, and after it follows."""
     operating = rolling()
     operating.edit(edit="batch 9", seconds=moment)
     STOPS[stop](operating)
@@ -142,7 +134,6 @@ def hanging(standby: str = "slow") -> Operating:
 
 
 def test_a_driver_that_hangs_on_a_lost_node_is_followed_by_its_standby() -> None:
-    """The lease expires, and the status names who works."""
     operating = hanging()
     operating.rolls(STANDBY, "ok")
     operating.wait(seconds=60)
@@ -167,7 +158,6 @@ def test_a_stop_ends_the_standby_of_a_driver_that_hangs_on_a_lost_node(stop: str
 
 
 def test_a_standby_that_hangs_on_a_lost_node_is_named_with_the_way_out() -> None:
-    """No other one is made beside it. The driver works on."""
     operating = rolling("slow")
     operating.edit(edit="batch 9", seconds=6)
     world = operating.world
@@ -187,7 +177,6 @@ def test_a_standby_that_hangs_on_a_lost_node_is_named_with_the_way_out() -> None
 
 
 def test_a_driver_is_scaled_while_its_standby_is_refused() -> None:
-    """What is refused is the standby, not the number."""
     operating = rolling()
     operating.account(missing=True, seconds=1)
     operating.edit(edit="batch 9", seconds=20)
@@ -198,7 +187,6 @@ def test_a_driver_is_scaled_while_its_standby_is_refused() -> None:
 
 
 def test_a_driver_is_autoscaled_while_its_standby_fails() -> None:
-    """For as long as that lasts."""
     operating = rolling("fails")
     operating.autoscales({"min": 1, "max": 4, "targetLagSeconds": 60, "coolDownSeconds": 60}, 10)
     operating.demands(Demand(executors=3.5), 20)
@@ -239,7 +227,6 @@ def test_a_driver_keeps_its_executors_until_the_tasks_run_in_the_next_driver() -
 
 
 def test_a_driver_that_follows_one_on_a_lost_node_is_ready_scaled_and_replaced() -> None:
-    """The former one hangs after the hand-over. It is named with the way out, and nothing else waits for it."""
     operating = rolling()
     operating.drain(drain=1000)
     operating.edit(edit="batch 9", seconds=14)
@@ -278,7 +265,6 @@ def test_the_tenth_attempt_may_stand_by_beside_the_ninth() -> None:
 
 
 def test_a_standby_that_is_refused_stalls_nothing_before_its_time() -> None:
-    """The driver works on, and `StandbyReady` has the answer. `Stalled` comes at the deadline, as for any other trouble of a standby."""
     operating = rolling()
     operating.account(missing=True, seconds=1)
     operating.edit(edit="batch 9", seconds=20)

@@ -47,14 +47,12 @@ class Scaling(Operating):
 
 
 def chosen(operating: Operating) -> tuple[int, str]:
-    """The number of executors that work, and the last reason."""
     world = operating.world
     assert len(world.executors()) == world.status["autoscale"]["replicas"]
     return len(world.executors()), world.status["autoscale"]["reason"]
 
 
 def scaled(demand: Demand | None, seconds: int = 30, **bounds: int) -> Operating:
-    """A consumer whose operator chooses."""
     operating = begun()
     operating.demands(demand, 10)
     operating.autoscales({"max": 8, "coolDownSeconds": 60, **bounds}, seconds)
@@ -63,13 +61,11 @@ def scaled(demand: Demand | None, seconds: int = 30, **bounds: int) -> Operating
 
 @pytest.mark.slow
 def test_the_number_keeps_its_bounds_through_anything() -> None:
-    """Crashes, two leaders, strangers who write reports, drains and rollouts; no executor is taken away within the cool-down."""
     run_state_machine_as_test(Scaling, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 @pytest.mark.slow
 def test_a_load_of_one_four_and_one() -> None:
-    """Up until it is carried, each time in one direction; and down one by one. The consumer is Ready and Current throughout."""
     operating = scaled(Demand(0.5), 400)
     assert chosen(operating) == (1, "Steady")
     operating.demands(Demand(2.2), 400)
@@ -86,7 +82,6 @@ def test_a_load_of_one_four_and_one() -> None:
 
 @pytest.mark.slow
 def test_a_sink_that_takes_no_more_is_named_and_the_former_number_comes_back() -> None:
-    """After the cool-down; a condition says so, and an event before and after the change."""
     operating = scaled(Demand(3.0, useful=1), 700)
     assert chosen(operating) == (2, "NoGain")
     condition = operating.world.condition("ScalingLimited")
@@ -120,7 +115,6 @@ def test_an_operator_that_dies_after_any_write_decides_nothing_twice(write: int,
 
 
 def test_a_silent_driver_changes_nothing() -> None:
-    """And the status says so."""
     operating = scaled(Demand(3.5), 20)
     operating.lose_node(node="b", how="cut", seconds=200)
     assert (operating.world.status["autoscale"]["replicas"], operating.world.status["autoscale"]["reason"]) == (2, "ReportStale")
@@ -138,7 +132,6 @@ def short(how: str) -> Operating:
 
 @pytest.mark.parametrize("how", ["pending", "refused"])
 def test_executors_that_never_come_are_named_and_no_more_are_asked_for(how: str) -> None:
-    """No node, or a quota. The consumer goes on with those that it has; once the others come, the next step is decided."""
     operating = short(how)
     world = operating.world
     assert (world.status["autoscale"]["replicas"], world.status["autoscale"]["reason"]) == (4, "ExecutorsOverdue")
@@ -155,7 +148,6 @@ def test_executors_that_never_come_are_named_and_no_more_are_asked_for(how: str)
 
 @pytest.mark.slow
 def test_executors_that_never_come_are_given_up_when_those_that_run_are_enough() -> None:
-    """The number becomes theirs in one step; a load that grows later is answered again."""
     operating = short("pending")
     operating.demands(Demand(1.0), 600)
     assert operating.world.status["autoscale"]["replicas"] in {1, 2}
@@ -168,7 +160,6 @@ def test_executors_that_never_come_are_given_up_when_those_that_run_are_enough()
 
 
 def test_a_restart_keeps_the_number() -> None:
-    """The next driver begins with it."""
     operating = scaled(Demand(3.5), 500)
     operating.edit(edit="batch 9", seconds=30)
     assert chosen(operating)[0] == 4

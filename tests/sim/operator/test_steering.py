@@ -58,7 +58,6 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_operator_keeps_its_invariants_through_anything() -> None:
-    """Crashes, lost replies, two leaders, lost nodes, watch gaps, and a user who does anything at any moment."""
     run_state_machine_as_test(Operating, settings=LONG if DEEP else QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 

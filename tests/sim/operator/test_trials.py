@@ -19,7 +19,6 @@ NEVER = "missing"  # an image that no registry has
 
 
 def rollout(strategy: str) -> dict[str, Any]:
-    """With a trial."""
     return {"strategy": strategy, "readySeconds": 30, "trial": TRIAL}
 
 
@@ -44,7 +43,6 @@ class Trying(Operating):
 
 
 def proven(strategy: str = "Recreate") -> Operating:
-    """A consumer whose version `one` is proven."""
     operating = begun()
     operating.rolls(rollout(strategy), "ok")
     operating.deploys("one", None, 60)
@@ -54,18 +52,15 @@ def proven(strategy: str = "Recreate") -> Operating:
 
 
 def image(operating: Operating) -> list[str]:
-    """Of the drivers that exist."""
     return [pod["spec"]["containers"][0]["image"] for pod in operating.world.drivers()]
 
 
 def test_trials_keep_the_invariants_through_anything() -> None:
-    """Crashes at every write, lost replies, two leaders, lost nodes; stops and scaling while a version is on trial."""
     run_state_machine_as_test(Trying, settings=QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_good_version_is_proven_and_stays_whatever_happens_later(strategy: str) -> None:
-    """It fails later, and is started again as ever."""
     operating = proven(strategy)
     operating.deploys("two", None, 60)
     world = operating.world
@@ -79,7 +74,6 @@ def test_a_good_version_is_proven_and_stays_whatever_happens_later(strategy: str
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("fault", [*FAULTS, NEVER])
 def test_a_bad_version_goes_back_by_itself_and_is_not_tried_again(strategy: str, fault: str) -> None:
-    """Git sees it as failed, with words, while the consumer works. A correction is tried at once."""
     operating = proven(strategy)
     operating.deploys(NEVER if fault == NEVER else "two", None if fault == NEVER else fault, 150)
     world = operating.world
@@ -101,7 +95,6 @@ def test_a_bad_version_goes_back_by_itself_and_is_not_tried_again(strategy: str,
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_record_that_fails_in_both_versions_blames_neither(strategy: str) -> None:
-    """The version that the spec names runs again, and is proven when the record is dealt with."""
     operating = proven(strategy)
     operating.blames("*", "raises")
     operating.deploys("two", None, 200)
@@ -115,7 +108,6 @@ def test_a_record_that_fails_in_both_versions_blames_neither(strategy: str) -> N
 
 
 def test_a_revert_after_a_rollback_restarts_nothing() -> None:
-    """That version runs already."""
     operating = proven()
     operating.deploys("two", "raises", 90)
     attempt = operating.world.status["driver"]["attempt"]
@@ -125,7 +117,6 @@ def test_a_revert_after_a_rollback_restarts_nothing() -> None:
 
 
 def test_a_restart_tries_the_version_again() -> None:
-    """After its database was repaired, say."""
     operating = proven()
     operating.deploys("two", "raises", 90)
     operating.blames("two", None)
@@ -140,7 +131,6 @@ def test_a_restart_tries_the_version_again() -> None:
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("what", ["crash", "lose", "late"])
 def test_a_rollback_survives_the_end_of_the_operator_at_every_write(what: str, at: int) -> None:
-    """The status has it before anything follows."""
     operating = proven()
     operating.deploys("two", "raises", 1)
     operating.call_fails(who=0, what=what, at=at, times=1, seconds=150)

@@ -78,15 +78,12 @@ class Stop:
         self._epoch, self._set = epoch, False
 
     def set(self) -> None:
-        """Stops the heart at its next look."""
         self._set = True
 
     def is_set(self) -> bool:
-        """Whether it was told to stop."""
         return self._set
 
     def wait(self, seconds: float) -> None:
-        """Sleeps, unless it is set."""
         self._epoch.sleep(seconds)
 
 
@@ -115,27 +112,21 @@ class Drain:
 
 
 class Letters:
-    """The dead letters, behind the turnstile of one driver. Implements `LetterStore`."""
-
     def __init__(self, process: Process, ledger: Ledger) -> None:
         self._process, self._ledger = process, ledger
 
     def hold(self, name: PendingName, letters: tuple[DeadLetter, ...]) -> str:
-        """See `LetterStore`."""
         self._call("letter", lambda: self._ledger.pending.setdefault(str(name), letters))
         return str(name)
 
     def held(self) -> dict[str, tuple[PendingName, tuple[DeadLetter, ...]]]:
-        """See `LetterStore`."""
         return {name: (PendingName.parse(name), letters) for name, letters in self._ledger.pending.items()}
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         self._call("publish", lambda: self._ledger.publishes(entry))
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         gone = frozenset(entries)
         for entry in sorted(gone):
             self._call("drop", lambda entry=entry: self._ledger.pending.pop(entry, None))
@@ -179,7 +170,6 @@ class SimulatedEpoch:
 
     @property
     def over(self) -> bool:
-        """Whether both processes ended."""
         return self.host.done and (self.driver is None or self.driver.done)
 
     @property
@@ -291,8 +281,6 @@ class SimulatedEpoch:
         return IsolationPorts(excluding, self._judged, self.engine.quiet, wait, self.clock, self.engine.cancel, patience)
 
     def _overdue(self, isolator: Isolator | None) -> Callable[[int], None]:
-        """What the watch of a driver does about a batch that does not end."""
-
         def overdue(number: int) -> None:
             if isolator is not None:
                 isolator.overdue(number, "overdue", "overdue")
@@ -307,7 +295,6 @@ class SimulatedEpoch:
         return BatchFailure(type(error).__name__, transient=isinstance(error, JobFailed), at=self.clock())
 
     def _look(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
-        """The real looks over the in-memory fake of the stream."""
         limits = LookLimits(most=self.world.habits.looks)
         looks = ShardLooks(lambda row: Probe(self.world.kinesis(), row.id, row.end), self.clock, limits)
 
@@ -331,7 +318,6 @@ class SimulatedEpoch:
         self.idle += 1
 
     def driver_ended(self) -> None:
-        """The supervisor sees its child gone."""
         assert self.driver is not None
         error = self.driver.error
         if error is not None and not self.driver.killed and not isinstance(error, EXPECTED):
@@ -344,7 +330,6 @@ class SimulatedEpoch:
             self.host.waiting = None
 
     def kill_driver(self) -> None:
-        """SIGKILL to the driver's process group."""
         if self.driver is not None and not self.driver.done:
             self.driver.kill()
             self.driver_ended()

@@ -54,7 +54,6 @@ class Sink:
     batches: dict[tuple[str, int], Batch] = field(default_factory=dict)
 
     def has(self, pair: tuple[str, int]) -> bool:
-        """Whether the batch was kept."""
         return pair in self.batches
 
 
@@ -79,12 +78,10 @@ class Ledger(Rows):
         self._speakers: dict[str, list[Emission]] = defaultdict(list)
 
     def owes(self, records: Iterable[UserRecord]) -> None:
-        """Records that the consumer has to deliver."""
         for record in records:
             self.owed.setdefault(record.shard, []).append(record.name)
 
     def holds(self, batch: int) -> bool:
-        """See `Rows`."""
         return any(number == batch for _, number in self.sink.batches)
 
     def _committed(self, consumer: str, number: int) -> None:
@@ -125,7 +122,6 @@ class Ledger(Rows):
         return self._noted - self.reported
 
     def emit(self, emission: Emission) -> None:
-        """A task handed records over."""
         contents = self.contents.get((emission.shard, emission.batch), [])
         known = [content.names for content in contents if content.generation <= emission.generation]
         if not known or emission.records not in (known if emission.paused else known[-1:]):
@@ -140,7 +136,6 @@ class Ledger(Rows):
         speakers.append(emission)
 
     def keep(self, pair: tuple[str, int], content: Batch) -> None:
-        """The sink keeps a batch, if it has none of this number."""
         if self.sink.has(pair):
             return
         late = self.let_go[pair]  # an epoch that stood still may write what a later one declared dealt with: it is in the sink once

@@ -42,12 +42,10 @@ class Targets:
         self._process, self._client = process, client
 
     def find(self, _name: str) -> Client:
-        """See `Targets`."""
         self._process.pause("find")
         return self._client
 
     def ensure(self, _name: str) -> PreparedTarget:
-        """See `Targets`."""
         self._process.pause("ensure")
         return PreparedTarget(self._client)
 
@@ -85,7 +83,6 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it ended."""
         return self.host.done
 
     def kill_driver(self) -> None:

@@ -27,7 +27,6 @@ class Moves:
 
     @staticmethod
     def planned(rows: Mapping[str, Row]) -> dict[str, Row]:
-        """The moves of the plan that is under way, by shard."""
         named = rows["consumer"].get("reset")
         chunks = (row for key, row in rows.items() if key.startswith(f"reset/{named}/"))
         return {entry["id"]: entry for row in chunks for entry in row["shards"]} if named else {}

@@ -46,7 +46,6 @@ MUTANTS: list[ProtocolMutant] = []
 def mutant(
     name: str, rule: str, stories: str = "", rules: str = "", *, hunted: bool = False, rare: bool = False, harmless: str = "", **habits: Any
 ) -> Callable[[Apply], Apply]:
-    """Enters a function into the list."""
     proof = {
         "stories": tuple(stories.split()),
         "hunted": hunted,
@@ -59,12 +58,10 @@ def mutant(
 
 
 def ignoring(store: Any, drop: Callable[[Any], bool]) -> Any:
-    """A store of the same kind over a table that ignores some conditions."""
     return type(store)(IgnoreConditions(store.table, lambda _member, condition: drop(condition)))
 
 
 def without_condition(patch: Patch, method: str, drop: Callable[[Any], bool], kind: Any = CheckpointStore) -> None:
-    """Takes conditions out of the writes that one method of a store makes."""
     real = getattr(kind, method)
     patch.setattr(kind, method, lambda self, *args: real(ignoring(self, drop), *args))
 

@@ -225,7 +225,6 @@ class Participants(CheckpointStore):
     """Fences the rows that the open batch holds."""
 
     def fence(self, epoch: Epoch, shard_id: str) -> None:
-        """See `CheckpointStore`."""
         row, owner = self.table.get(f"shard/{shard_id}"), self.consumer()
         if row is not None and owner is not None and row["batch"] == owner.committed + 1:
             super().fence(epoch, shard_id)

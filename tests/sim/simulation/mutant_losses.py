@@ -21,7 +21,6 @@ ONE_KIND: dict[str, Any] = {"processes": (habits.READ,), "limit": 3}
 
 
 def _forfeits(patch: Patch, dropped: set[str]) -> None:
-    """Takes conditions out of the write that accepts a loss."""
     write_without(patch, retention, "forfeit", dropped)
 
 

@@ -28,7 +28,6 @@ class Outage:
     _calls: int = 0
 
     def meets(self, rows: Mapping[str, tuple[str, ...]], now: float) -> bool:
-        """Whether `process` fails on a batch of these records, by shard."""
         if now >= self.until:
             return False
         self._calls += 1

@@ -58,7 +58,6 @@ class Client:
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return self._table.name
 
     def _call(self, what: str) -> str | None:
@@ -70,12 +69,10 @@ class Client:
         return fault
 
     def get(self, key: str) -> Item | None:
-        """See `Table`."""
         self._call(f"get {key}")
         return self._table.get(key)
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
-        """See `Table`."""
         self._call("read")
         return self._table.batch_get(keys)
 
@@ -92,7 +89,6 @@ class Client:
             self._call(f"scan after {last}")
 
     def write(self, write: Write) -> Outcome:
-        """See `Table`."""
         fault = self._call(label(write))
         outcome = self._table.write(write)
         if fault == RETRIED:
@@ -103,7 +99,6 @@ class Client:
         return outcome
 
     def transact(self, members: Sequence[Member]) -> Transaction:
-        """See `Table`."""
         written = [m.key for m in members if not isinstance(m, Check)]
         fault = self._call(f"transact {written}")
         outcome = self._torn(members) if fault == TORN else self._table.transact(members)
@@ -147,19 +142,15 @@ class Client:
 
 
 class Catalog:
-    """One process's view of the stream's shards. Implements `StreamCatalog`."""
-
     def __init__(self, process: Process, stream: Stream, *, late: bool = True) -> None:
         """`late`: it may be given shards that expired."""
         self._process, self._stream, self._late = process, stream, late
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog`."""
         self._process.pause("describe")
         return self._stream.describe()
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog`."""
         fault = self._process.pause("list")
         if fault == UNAVAILABLE:
             raise ServiceUnavailable("list: injected")
@@ -167,21 +158,17 @@ class Catalog:
         return odd.get(fault or "", self._stream.list_shards)()
 
     def disowned(self, places: Iterable[StreamPlace]) -> dict[StreamPlace, str]:
-        """See `PositionCatalog`."""
         if self._process.pause("ask Kinesis about places") == UNAVAILABLE:
             raise ServiceUnavailable("ask Kinesis about places: injected")
         return self._stream.disowned(places)
 
 
 class Source:
-    """One task's reader of shards, the real one. Implements `shards.bind.ShardSource`."""
-
     def __init__(self, process: Process, source: ShardSource, suspects: Callable[[FetchRequest, str], None] = lambda _place, _note: None) -> None:
         """`suspects`: hears of each possible loss, as it is seen."""
         self._process, self._source, self._suspects = process, source, suspects
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
-        """See `ShardSource`."""
         if self._process.pause(f"fetch {place.shard_id}") == UNAVAILABLE:
             raise ServiceUnavailable("fetch: injected")
         fetched = self._source.fetch(place, limits)
@@ -190,7 +177,6 @@ class Source:
         return fetched
 
     def replay(self, bound: BoundRange) -> Fetched:
-        """See `ShardSource`."""
         if self._process.pause(f"replay {bound.shard_id}") == UNAVAILABLE:
             raise ServiceUnavailable("replay: injected")
         return self._source.replay(bound)

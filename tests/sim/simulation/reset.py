@@ -25,13 +25,10 @@ LEASE_MILLIS = 12_000
 
 @dataclass(frozen=True)
 class Records:
-    """What Kinesis says of closed shards. Implements `RecentRecords`."""
-
     process: Process
     stream: Stream
 
     def since(self, shard_ids: Iterable[str], millis: int) -> frozenset[str]:
-        """See `RecentRecords`."""
         if self.process.pause("look for records") == UNAVAILABLE:
             raise ServiceUnavailable("look for records: injected")
         return self.stream.since(shard_ids, millis)

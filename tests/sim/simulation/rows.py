@@ -100,21 +100,17 @@ class Rows:
         self._read_at: dict[str, int] = {}  # up to when a shard was read for certain
 
     def breaks(self, invariant: str, how: str) -> None:
-        """Writes a violation down."""
         self.broken.append((invariant, how))
 
     def of(self, invariant: str) -> list[str]:
-        """The violations of one invariant."""
         return [how for name, how in self.broken if name == invariant]
 
     @property
     def committed(self) -> int:
-        """The last committed batch."""
         return int(self.rows.get("consumer", {}).get("committed", 0))
 
     @property
     def created(self) -> int:
-        """When the stream was created that the table is of."""
         return int(self.rows["consumer"]["streamCreated"])
 
     def wrote(self, keys: list[str]) -> None:
@@ -378,7 +374,6 @@ class Rows:
         known.append(Content((), row["generation"]))
 
     def publishes(self, text: str) -> None:
-        """Pending letters become final."""
         if text not in self.pending and not self.letters:
             self.breaks("letters_are_final_with_their_batch", f"{text} is gone before it was published")
         for letter in self.pending.get(text, ()):
@@ -388,7 +383,6 @@ class Rows:
             self.letters.add(name)
 
     def holds(self, batch: int) -> bool:
-        """Whether the sink holds a batch."""
         raise NotImplementedError
 
     def _changed(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:

@@ -38,7 +38,6 @@ class Scheduler:
         self.trace: list[str] = []
 
     def now(self) -> float:
-        """Virtual seconds."""
         return self.time
 
     def _stepping(self, process: Process) -> None:
@@ -57,7 +56,6 @@ class Scheduler:
                 yield epoch, attempt.process, attempt
 
     def ready(self, process: Process, attempt: Attempt | None = None) -> bool:
-        """Whether a process can go on now."""
         if process.done or process in self.frozen or (attempt is not None and attempt.held()):
             return False
         waiting = process.waiting
@@ -69,7 +67,6 @@ class Scheduler:
         return [(owner, p, a) for owner, p, a in found if self.ready(p, a) and not (p is owner.host and owner.heart and p.at == "sleep")]
 
     def step(self, epoch: SimulatedEpoch, process: Process, attempt: Attempt | None, fault: str | None = None) -> None:
-        """One call of one process."""
         self._stepping(process)
         if process is epoch.host and epoch.cut:
             fault = UNAVAILABLE
@@ -127,7 +124,6 @@ class Scheduler:
         epoch.kill_driver()
 
     def kill_attempt(self, epoch: SimulatedEpoch, attempt: Attempt) -> None:
-        """An executor dies."""
         self.trace.append(f"{self.time:6.1f} -- kill {attempt.process.name}")
         self.frozen.pop(attempt.process, None)
         attempt.process.kill()
@@ -141,7 +137,6 @@ class Scheduler:
         epoch.engine.lose(attempt)
 
     def freeze(self, process: Process) -> None:
-        """A process stops for as long as the test likes."""
         self.trace.append(f"{self.time:6.1f} -- freeze {process.name}")
         self.frozen[process] = self.time
 
@@ -176,7 +171,6 @@ class Scheduler:
     # -- time ----------------------------------------------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
         target = self.time + seconds
         self._reap()
         while (due := min((t for t in self._deadlines() if t > self.time), default=target)) < target:

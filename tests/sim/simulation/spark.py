@@ -65,13 +65,9 @@ class Cluster(Protocol):
     attempt_numbers: count[int]
     raised_late: set[tuple[str, int]]
 
-    def source(self, identity: StreamIdentity) -> bind.ShardSource:
-        """A real reader of the stream."""
-        ...
+    def source(self, identity: StreamIdentity) -> bind.ShardSource: ...
 
-    def now(self) -> float:
-        """Virtual seconds."""
-        ...
+    def now(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,6 @@ class Clock:
     offset: float = 0.0
 
     def __call__(self) -> float:
-        """Local seconds."""
         return self.offset + self.now() * self.rate
 
     def true(self, local: float) -> float:
@@ -128,8 +123,6 @@ class Job:
 
 
 class Engine:
-    """Runs the batches of one epoch. Implements `batches.consumer.Engine`."""
-
     def __init__(self, cluster: Cluster, consumer: Consumer, lease: float, host: tuple[Process, Clock]) -> None:
         assert consumer.row is not None
         assert consumer.identity is not None
@@ -147,14 +140,12 @@ class Engine:
 
     @property
     def _stream(self) -> StreamIdentity:
-        """The stream as the last audit found it."""
         assert self._consumer.identity is not None
         return self._consumer.identity
 
     # -- the driver's side ---------------------------------------------------------------------------------------------------------
 
     def run(self, plan: BatchPlan) -> None:
-        """One batch: the user's code, then the check of its jobs."""
         if plan.is_empty_replay:
             return
         self.plan, self.jobs = plan, []
@@ -204,7 +195,6 @@ class Engine:
         self._kept(pair, kind, rows)
 
     def _kept(self, pair: tuple[str, int], kind: str, rows: Batch) -> None:
-        """The sink has the batch."""
         if kind == RAISE:
             raise ProcessRaised
         if kind == LATE and pair not in self._cluster.raised_late and any(rows.values()):
@@ -212,7 +202,6 @@ class Engine:
             raise RaisedLate
 
     def _meets(self, rows: Batch) -> bool:
-        """Whether `process` cannot deal with one of them now."""
         outage = self._cluster.outage
         if outage is not None and outage.meets(rows, self._cluster.now()):
             return True
@@ -405,5 +394,4 @@ class Engine:
 
 
 def number_of(shard: str) -> int:
-    """The number in a shard's id."""
     return int(shard.removeprefix("shardId-"))

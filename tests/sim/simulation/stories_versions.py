@@ -118,7 +118,6 @@ def with_a_bad_version() -> World:
 
 
 def first_of(world: World, spec: str) -> int:
-    """The first batch of a version, as the table lists it."""
     return next(int(each["first"]) for each in world.table.rows["versions"]["list"] if each.get("hash") == spec)
 
 

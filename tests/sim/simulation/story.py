@@ -21,7 +21,6 @@ TURNS = 300
 
 
 def story(tell: Story) -> Story:
-    """Enters a function into the list."""
     STORIES[tell.__name__] = tell
     return tell
 
@@ -78,7 +77,6 @@ def go(world: World, process: Process, calls: int) -> None:
 
 
 def with_records(records: int = 1, shards: int = 1, habits: Habits | None = None) -> World:
-    """A world with records in every shard."""
     world = World(shards, habits)
     for shard in world.open_shards:
         world.put(shard, records)

@@ -66,7 +66,6 @@ class Stream(MemoryStream):
 
     @property
     def open_shards(self) -> list[str]:
-        """Ids of the shards that take records."""
         return [shard.id for shard in self.list_shards().shards if not shard.closed]
 
     # -- what happens to it --------------------------------------------------------------------------------------------------------

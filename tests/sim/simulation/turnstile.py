@@ -58,7 +58,6 @@ class Process:
         self._back.acquire()
 
     def kill(self) -> None:
-        """Ends it where it stands."""
         if self.done:
             return
         self._killed = True
@@ -70,7 +69,6 @@ class Process:
 
     @property
     def killed(self) -> bool:
-        """Whether it ended because somebody killed it."""
         return isinstance(self.error, Killed)
 
     # -- the process's side --------------------------------------------------------------------------------------------------------

@@ -16,8 +16,6 @@ END = {"at": "END"}
 
 
 class Versions:
-    """The versions that the table names."""
-
     def __init__(self, breaks: Callable[[str], None]) -> None:
         self._breaks = breaks
         self._true: dict[int, dict[str, Row]] = {}  # by generation: positions when its version was named
@@ -44,7 +42,6 @@ class Versions:
         self.look(rows)
 
     def reset(self, rows: Mapping[str, Row]) -> None:
-        """A reset was carried out."""
         self._resets.append(rows["consumer"]["committed"])
         self.look(rows)
 

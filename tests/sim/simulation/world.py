@@ -42,8 +42,6 @@ ENDINGS = 8  # epochs at the end, each with a person's word on what the last one
 
 
 class World(Scheduler):
-    """Everything there is."""
-
     def __init__(self, shards: int = 2, habits: Habits | None = None) -> None:
         super().__init__()
         self.habits, self.calm = habits or Habits(), False
@@ -65,14 +63,12 @@ class World(Scheduler):
         return ShardReader(self.kinesis(), self.stream, identity)
 
     def kinesis(self) -> MemoryKinesis:
-        """The in-memory fake of the service."""
         return MemoryKinesis(self.stream, FakeBehaviour(end_with_records=self.habits.end_with_records, empty_pages=self.habits.sparse))
 
     # -- the stream ----------------------------------------------------------------------------------------------------------------
 
     @property
     def open_shards(self) -> list[str]:
-        """Ids of the shards that take records."""
         return self.stream.open_shards
 
     def put(self, shard: str, records: int = 1, *, together: bool = False, poison: int | None = None) -> None:
@@ -86,11 +82,9 @@ class World(Scheduler):
             self.ledger.owes(found)
 
     def split(self, shard: str) -> None:
-        """Splits a shard."""
         self.stream.reshard(split=shard)
 
     def merge(self, shard: str) -> bool:
-        """Merges a shard with its upper neighbour, if it has one."""
         return self.stream.reshard(merge=shard)
 
     def overtake(self, keep: int) -> None:
@@ -155,7 +149,6 @@ class World(Scheduler):
             self._begun(self.table.rows["consumer"])
 
     def _writer(self) -> Writer:
-        """Who makes the call that is under way."""
         epoch, attempt = next(((epoch, attempt) for epoch, process, attempt in self.processes() if process is self._running), (None, None))
         if isinstance(epoch, SimulatedEpoch):
             paused = attempt is not None and attempt.paused
@@ -214,7 +207,6 @@ class World(Scheduler):
         return self._started(SimulatedEpoch(self, len(self.epochs) + 1, orders), str(orders))
 
     def kcl(self, read: Mapping[str, int]) -> None:
-        """KCL has read so many user records of each shard."""
         self.source_tables = kcl_table(self.stream, read)
         self.ledger.read_before = {record.name for shard, done in read.items() for record in self._put_in(shard)[:done]}
 
@@ -377,6 +369,5 @@ class World(Scheduler):
             self.ledger.breaks("progress", f"the last epoch ended: {errors}")
 
     def end(self) -> None:
-        """Kills every process."""
         for _, process, _ in list(self.processes()):
             process.kill()

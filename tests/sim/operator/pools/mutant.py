@@ -29,7 +29,6 @@ class PoolMutant:
 
 
 def on(world: World, steps: int) -> World:
-    """Time passes, and the leader works."""
     for _ in range(steps):
         world.pass_all()
         world.tick()

@@ -44,7 +44,6 @@ class PoolDriver:
         self.book = SeatBook(self.uid)
 
     def tick(self, notes: Json, now: datetime, *, term: bool) -> Json:
-        """Looks at the annotations of its own pod once. Those that it writes."""
         if self.forgets:
             self.book.highest = {}
             self.book.ended = {key: how for key, how in self.book.ended.items() if f"{REPORT}{key}" in notes}
@@ -85,15 +84,12 @@ def _exit(key: str, now: datetime, code: int, reason: str, began: datetime | Non
 
 @dataclass
 class OwnDriver:
-    """The process of a driver's pod of one consumer."""
-
     uid: str
     consumer: str
     spec: str
     draining: datetime | None = None
 
     def tick(self, now: datetime, *, term: bool) -> Json:
-        """What it reports."""
         if term and self.draining is None:
             self.draining = now
         words = {"number": int(now.timestamp()) // 15, "phase": "Running", "openShards": 1, "heldShards": 1, "executors": 1}

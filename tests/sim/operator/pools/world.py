@@ -57,7 +57,6 @@ class Object:
 
     @property
     def resource(self) -> Resource:
-        """What an operator reads of it."""
         about: Json = {"namespace": SPACE, "name": self.name, "uid": self.uid, "version": str(self.version), "generation": self.edits + 1}
         return Resource(**about, deleting=self.deleting, finalizers=self.finalizers, restart=self.restart)
 
@@ -80,8 +79,6 @@ class Late:
 
 
 class World:
-    """All of it, and the claims about it."""
-
     def __init__(self) -> None:
         self.now = START
         self.memory = MemoryCluster(lambda: self.now)
@@ -106,11 +103,9 @@ class World:
         return list(found.values())
 
     def seats_of(self, one: Object) -> seats.SeatsFound:
-        """In pods of pools."""
         return seats.of(one.uid, ((host, seats.seats(raw, host)) for raw in self.hosts() for host in [parse.pod(raw)]))
 
     def view_of(self, one: Object) -> tuple[View, seats.SeatsFound]:
-        """A consumer with its pods and seats."""
         found = self.seats_of(one)
         raws = self.memory.list("Pod", SPACE, {parse.CONSUMER: one.name})
         pods = [replace(parse.pod(raw), report=load_report(parse.report(raw))) for raw in raws]
@@ -119,7 +114,6 @@ class World:
         return View(resource=one.resource, asked=one.wanted, problem=None, status=one.status, observed=seen, now=self.now), found
 
     def place_of(self, one: Object) -> Place | None:
-        """Where its next driver is."""
         if one.pool is None:
             return None
         pool = self.pools[one.pool]
@@ -196,7 +190,6 @@ class World:
         self.memory.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"nodeName": "a", "terminationGracePeriodSeconds": 150}})
 
     def pass_all(self) -> None:
-        """The leader looks at everything once."""
         for one in (*self.pools.values(), *self.consumers.values()):
             self.act(one, self.decide(one))
 
@@ -267,7 +260,6 @@ class World:
         self.memory.set_status("Pod", SPACE, raw["metadata"]["name"], {"phase": phase, "containerStatuses": [{"name": "driver", "state": state}]})
 
     def end(self, uid: str, code: int) -> None:
-        """The process ends, and all that it did."""
         raw = next((raw for raw in self.memory.all("Pod") if raw["metadata"]["uid"] == uid), None)
         if self.running.pop(uid, None) is None or raw is None:
             return
@@ -277,7 +269,6 @@ class World:
             self.memory.finish_deletion(raw)
 
     def kill(self) -> None:
-        """The processes of all pools end."""
         for uid in [uid for uid, program in self.running.items() if isinstance(program, PoolDriver)]:
             self.end(uid, 137)
 
@@ -288,7 +279,6 @@ class World:
         one.out = one.out or (one.pool is not None and all(pod.exit for pod in there))
 
     def returns(self, one: Object) -> None:
-        """Somebody restarts it."""
         if one.out:
             one.out, one.restart = False, str(self.memory.version)
 

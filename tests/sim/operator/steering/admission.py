@@ -49,7 +49,6 @@ class Admission:
         return any(meta.get(key, stored["metadata"][key]) != stored["metadata"][key] for key in ("uid", "resourceVersion"))
 
     def idle(self, verb: str, body: Json, asked: Asked) -> None:
-        """A write that changed nothing."""
         self._count(("idle", verb, body["kind"], body["metadata"]["name"]), asked)
 
     def _count(self, what: tuple[Any, ...], asked: Asked) -> None:

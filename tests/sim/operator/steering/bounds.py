@@ -15,7 +15,6 @@ WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
 
 def unfit(status: Json) -> tuple[str, str] | None:
-    """Why it may not be stored."""
     return next((("status_fits", problem) for problem in _problems(status)), None)
 
 

@@ -14,7 +14,6 @@ FINALIZERS = {"foreground": "foregroundDeletion", "orphan": "orphan"}
 
 
 def tick(server: MemoryCluster) -> None:
-    """One round of each."""
     pods = [pod for pod in server.all("Pod") if _owner(pod, "kind") == "Job"]
     jobs = {job["metadata"]["uid"]: job for job in server.all("Job")}
     for pod in pods:

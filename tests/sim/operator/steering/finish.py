@@ -157,7 +157,6 @@ def _quiet(world: World) -> None:
 
 
 def left(world: World) -> list[str]:
-    """What is left of it, and whether an operator still looks after it."""
     kinds = ("KinesisConsumer", "Pod", "Job", "ConfigMap")
     left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.ours(kind)]
     looked_after = [f"a loop that wakes at {leader.wake}" for leader in world.leaders if leader.wake is not None]

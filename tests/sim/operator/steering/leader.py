@@ -49,12 +49,10 @@ class Leader:
         self.failures = 0
 
     def stop(self, seconds: int) -> None:
-        """The process is gone for that long."""
         self.restart()
         self.down = seconds
 
     def tick(self) -> None:
-        """A second passes."""
         self.line.arrive()
         if self.down > 0:
             self.down -= 1

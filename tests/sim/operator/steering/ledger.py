@@ -75,14 +75,11 @@ class Broken(AssertionError):
 
 
 def claim(invariant: str, holds: object, how: object) -> None:
-    """Raises Broken unless it holds."""
     if not holds:
         raise Broken(f"{invariant}: {how}")
 
 
 class Ledger:
-    """What happened, and the claims about it."""
-
     def __init__(self, server: MemoryCluster, tables: dict[str, Table]) -> None:
         self.server, self.tables = server, tables
         self.register = Register(server)
@@ -115,7 +112,6 @@ class Ledger:
     # what programs do
 
     def runs(self, uid: str) -> bool:
-        """Whether the program of that pod runs, wherever."""
         found = self.nodes.programs.get(uid)
         return found is not None and found[1].ended is None
 
@@ -125,7 +121,6 @@ class Ledger:
         return found is not None and found[0] in self.nodes.lost
 
     def hears(self, uid: str, report: Json, now: datetime) -> None:
-        """A driver reports."""
         self.reports[uid] = (now, report)
         self.trials.hears(uid, report)
         if self.counted.get(uid, (now, -1))[1] != report["executors"]:
@@ -374,7 +369,6 @@ class Ledger:
         return uid == pod["metadata"]["uid"] if uid else self.register.of(pod).owner == resource and not self.is_foreign(pod)
 
     def _tells(self, line: Line, body: Json) -> tuple[str, str] | None:
-        """An event of a deed."""
         words, where = str(body["message"]), body["involvedObject"]
         if line.stalled:
             return None
@@ -433,7 +427,6 @@ class Ledger:
         return bool({body["metadata"]["uid"], _owner(body)} & (self.foreign | self.orphans))
 
     def role(self, pod: Json) -> str:
-        """What it was made as."""
         return self.register.of(pod).role
 
     def _has_ended(self, pod: Json) -> bool:
@@ -505,7 +498,6 @@ class Ledger:
 
 
 def condition_of(status: Json, kind: str) -> Json:
-    """A condition, or {}."""
     found: Json = next((item for item in status.get("conditions", ()) if item["type"] == kind), {})
     return found
 

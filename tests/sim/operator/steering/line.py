@@ -65,12 +65,10 @@ class Faults:
     done: list[tuple[str, str]] = field(default_factory=list)
 
     def was_unsaid(self) -> bool:
-        """See `unsaid`."""
         asked, self.unsaid = self.unsaid, False
         return asked
 
     def end(self) -> None:
-        """No more of it."""
         for numbers in (self.crash, self.lose, self.late, self.down, self.refuse, self.stall, self.slow):
             numbers.clear()
 
@@ -84,11 +82,9 @@ class Line:
         self._asked: dict[Any, list[datetime]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """See Cluster."""
         return self._read("get", kind, lambda: self.server.get(kind, namespace, name))
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
-        """See Cluster."""
         return self._read("list", kind, lambda: self.server.list(kind, namespace, labels))
 
     def all(self, kind: str) -> Iterator[Json]:
@@ -96,24 +92,19 @@ class Line:
         return self._read("list", kind, lambda: self.server.all(kind))
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         return self._write("create", body, lambda: self.server.create(body))
 
     def check(self, body: Json) -> None:
-        """See Cluster."""
         self._read("check", body["kind"], lambda: self.server.check(body))
 
     def replace_status(self, body: Json) -> Json:
-        """See Cluster."""
         return self._write("status", body, lambda: self.server.replace_status(body))
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         body = {"kind": kind, **changes, "metadata": {**changes.get("metadata", {}), "namespace": namespace, "name": name}}
         return self._write("patch", body, lambda: self.server.patch(kind, namespace, name, changes))
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """See Cluster."""
         body = {"kind": kind, "metadata": {"namespace": namespace, "name": name, "uid": uid}, "grace": grace}
         self._write("delete", body, lambda: self.server.delete(kind, namespace, name, uid, grace))
 
@@ -169,7 +160,6 @@ class Line:
         return answer
 
     def arrive(self) -> None:
-        """A second passes for what is on its way."""
         waiting, self.faults.queue = self.faults.queue, []
         for seconds, call in waiting:
             if seconds > 0:

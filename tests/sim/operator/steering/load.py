@@ -44,7 +44,6 @@ class Work:
         return (due - done) / demand.executors if demand.executors else 0.0
 
     def figures(self, demand: Demand, backlog: float) -> Json:
-        """What a driver reports of it."""
         behind = round(backlog * 1000)
         return {
             "busy": round(sum(self.spent) / len(self.spent), 2) if self.spent else 0.0,

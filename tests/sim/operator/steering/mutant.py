@@ -51,7 +51,6 @@ def mutant(name: str, breaks: str, *chapters: Chapter, **begin: Any) -> Callable
 
 
 def do(what: str, /, **given: Any) -> Chapter:
-    """One rule of the machine."""
     return what, given
 
 

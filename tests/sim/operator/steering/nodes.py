@@ -27,8 +27,6 @@ class Program(Protocol):
 
 
 class Nodes:
-    """Two nodes, and the programs on them."""
-
     names = "ab"
 
     def __init__(self, server: MemoryCluster, now: Callable[[], datetime], start: Callable[[Json], Program]) -> None:
@@ -41,7 +39,6 @@ class Nodes:
         self._turn = 0
 
     def tick(self) -> None:
-        """A second passes on every node."""
         pods = {pod["metadata"]["uid"]: pod for pod in self.server.all("Pod")}
         for uid, (node, program) in list(self.programs.items()):
             if self.lost.get(node) != "dead" and program.ended is None:
@@ -117,7 +114,6 @@ class Nodes:
         self.server.set_status("Pod", *_place(pod), {"phase": "Failed", "reason": "Evicted", "containerStatuses": [], "conditions": [condition]})
 
     def kill(self, uid: str, code: int, words: Json | None = None) -> None:
-        """A program ends by itself, now."""
         if found := self.programs.get(uid):
             found[1].ended = (code, words or {})
 

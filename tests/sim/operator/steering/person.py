@@ -103,13 +103,11 @@ def _stays_behind(pod: Json, status: Json, wanted: DesiredSpec) -> bool:
 
 
 def _of_standby(world: World, executor: Json) -> bool:
-    """Whether it is an executor of the pod that the status names as the standby."""
     uid = (world.status.get("standby") or {}).get("uid")
     return uid is not None and uid in {one["uid"] for one in executor["metadata"].get("ownerReferences") or ()}
 
 
 def _gated(status: Json, wanted: DesiredSpec) -> str | None:
-    """What no driver may come before."""
     if wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
         return "the source is not taken over"
     position, asked = status.get("position") or {}, wanted.spec.position

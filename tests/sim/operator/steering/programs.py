@@ -88,7 +88,6 @@ class Habits:
     bad: dict[str, str] = field(default_factory=dict)
 
     def fault(self, pod: Json) -> str | None:
-        """What is bad about the version that this driver's pod runs."""
         image = pod["spec"]["containers"][0]["image"]
         return self.bad.get(image, self.bad.get("*"))
 
@@ -104,7 +103,6 @@ class Place:
     now: datetime
 
     def table(self, name: str) -> Table:
-        """A table, made when first asked for."""
         return self.tables.setdefault(name, Table())
 
 
@@ -136,7 +134,6 @@ class Driver:
         return self.generation > 0 and self.ended is None
 
     def tick(self, pod: Json | None) -> None:
-        """See Program."""
         if self.generation and self.generation != self.table.generation:
             self.ended = (76, {"reason": "Fenced", "message": "another epoch took over"})
         elif self.generation:
@@ -218,7 +215,6 @@ class Driver:
                 self.ended = (code, self.place.habits.words or {"message": f"exit {code}"} if code != 137 else {})
 
     def _consume(self) -> None:
-        """A second of the stream, with the executors that are there."""
         if (demand := self.place.habits.demand) is not None:
             there = len([pod for pod in self._executors() if self._registered(pod)]) if self.step == "Running" else 0
             self.table.backlog = self.work.second(demand, self.table.backlog, there)
@@ -341,7 +337,6 @@ class Idle:
         self.ended: tuple[int, Json] | None = None
 
     def tick(self, pod: Json | None) -> None:
-        """See Program."""
         if pod is not None and "deletionTimestamp" in pod["metadata"]:
             self.ended = (143, {})
 
@@ -376,7 +371,6 @@ class Migrator:
         self.ended: tuple[int, Json] | None = None
 
     def tick(self, pod: Json | None) -> None:
-        """See Program."""
         if pod is not None and "deletionTimestamp" in pod["metadata"]:
             self._end(143)
         elif self.table.migrator not in {None, self.uid} and self.place.ledger.runs(self.table.migrator or ""):
@@ -406,7 +400,6 @@ class Mover:
         self.ended: tuple[int, Json] | None = None
 
     def tick(self, pod: Json | None) -> None:
-        """See Program."""
         if pod is not None and "deletionTimestamp" in pod["metadata"]:
             self._end(143, {})
         elif self.generation and self.generation != self.table.generation:
@@ -450,7 +443,6 @@ class Mover:
 
 
 def job(place: Place, pod: Json) -> Migrator | Mover:
-    """The program of a Job's pod."""
     return (Mover if "reset" in pod["spec"]["containers"][0]["args"] else Migrator)(place, pod)
 
 
@@ -458,5 +450,4 @@ PROGRAMS: dict[str, Any] = {"driver": Driver, "executor": Executor, "migration":
 
 
 def gone_by(pod: Json) -> datetime | None:
-    """When a pod that is being deleted must be gone."""
     return moment(pod["metadata"].get("deletionTimestamp"))

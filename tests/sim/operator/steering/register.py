@@ -11,16 +11,12 @@ Json = dict[str, Any]
 
 
 class Made(NamedTuple):
-    """The role and the consumer of a pod or a Job, and the uid of what made it."""
-
     role: str
     consumer: str
     owner: str
 
 
 class Register:
-    """What was made, by uid."""
-
     def __init__(self, server: MemoryCluster) -> None:
         self._server = server
         self._made: dict[str, Made] = {}
@@ -32,12 +28,10 @@ class Register:
                 self.of(body)
 
     def of(self, body: Json) -> Made:
-        """How it was made."""
         meta = body["metadata"]
         labels, owner = meta.get("labels") or {}, (meta.get("ownerReferences") or [{"uid": ""}])[0]["uid"]
         return self._made.setdefault(meta["uid"], Made(str(labels.get(ROLE)), str(labels.get(CONSUMER)), str(owner)))
 
 
 def is_standby(pod: Json) -> bool:
-    """Whether it was made to stand by."""
     return "--standby" in (pod["spec"]["containers"][0].get("args") or ())

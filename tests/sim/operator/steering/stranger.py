@@ -120,7 +120,6 @@ class Stranger:
 
     @rule(note=st.sampled_from(["accept-loss", "retry"]), text=st.sampled_from(sorted(RUBBISH)), seconds=seconds)
     def annotate_rubbish(self, note: str, text: str, seconds: int) -> None:
-        """What means nothing."""
         self.world.annotate(**{note: RUBBISH[text]})
         self.world.run(seconds)
 
@@ -134,7 +133,6 @@ class Stranger:
 
     @rule(seconds=st.integers(1, 12))
     def impatient(self, seconds: int) -> None:
-        """A restart is asked for every second."""
         for _ in range(seconds):
             self.world.ask_restart()
             self.world.run(1)
@@ -165,7 +163,6 @@ class Stranger:
 
     @rule(times=st.integers(5, 40))
     def flap(self, times: int) -> None:
-        """A report says one thing and the opposite by turns, every second."""
         self.world.disturb()
         for turn in range(times):
             for driver in self.world.drivers():
@@ -177,7 +174,6 @@ class Stranger:
 
     @rule(says=st.sampled_from(sorted(SAYS)), code=st.sampled_from([1, 65, 75]), times=st.integers(1, 2), seconds=seconds)
     def driver_says(self, says: str, code: int, times: int, seconds: int) -> None:
-        """The next drivers end by themselves, with such words."""
         self.world.habits.exits += [code] * times
         self.world.habits.words = SAYS[says]
         self.world.run(seconds)

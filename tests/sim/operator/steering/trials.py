@@ -28,14 +28,12 @@ class Trials:
         self.faults: dict[str, Any] = {}  # by version, when a driver of it last had a fault of its own
 
     def tick(self) -> None:
-        """A second has passed."""
         pods = {pod["metadata"]["uid"]: pod for pod in self.ledger.server.all("Pod") if self.ledger.role(pod) == "driver"}
         for uid, (_, program) in self.ledger.nodes.programs.items():
             if uid in pods and program.ended is not None and program.ended[0] not in NO_FAULT and not _is_taken(pods[uid]):
                 self.faults[self._version(uid)] = self.ledger.now
 
     def hears(self, uid: str, report: Json) -> None:
-        """A driver reports a batch."""
         if any(text.startswith("Isolating") for text in report["warnings"]):
             self.faults[self._version(uid)] = self.ledger.now
         if report["phase"] == "Running" and report["heldShards"] == report["openShards"]:
@@ -48,13 +46,11 @@ class Trials:
         return next((pod["metadata"]["annotations"]["sluice.dev/spec-hash"] for pod in pods), "")
 
     def creates(self, owner: str, meta: Json) -> Problem:
-        """A driver, or a standby."""
         trial, version = self.written.get(owner, {}), meta["annotations"]["sluice.dev/spec-hash"]
         again = trial.get("state") == BACK and trial["hash"] == version
         return ("rolled_back_stays", f"{meta['name']} is made of a version that was rolled back: {trial}") if again else None
 
     def writes(self, body: Json) -> Problem:
-        """A status."""
         self.tick()
         meta, status = body["metadata"], body["status"]
         before, after = self.written.get(meta["uid"], {}), status.get("trial") or {}
@@ -96,5 +92,4 @@ class Trials:
 
 
 def _is_taken(pod: Json) -> bool:
-    """Somebody deleted or evicted it."""
     return "deletionTimestamp" in pod["metadata"] or "DisruptionTarget" in json.dumps(pod.get("status", {}))

@@ -37,8 +37,6 @@ MIGRATING: Json = {**SPEC, "migrateFrom": {"table": "orders-kcl"}}
 
 
 class World:
-    """One resource and everything around it."""
-
     def __init__(self, leaders: int = 1) -> None:
         self.now = BEGIN
         self.ahead = timedelta(0)
@@ -89,7 +87,6 @@ class World:
     # what a user does
 
     def apply(self, spec: Json, annotations: Json | None = None) -> None:
-        """`kubectl apply`: create, or replace the spec."""
         present = self.resource()
         notes = {"annotations": annotations} if annotations else {}
         if present is None:
@@ -115,7 +112,6 @@ class World:
         self.annotate(restart=self.now.isoformat())
 
     def delete(self, *, cascade: str = "background") -> None:
-        """`kubectl delete --cascade=…`."""
         if (present := self.resource()) is None:
             return
         meta = present["metadata"]
@@ -136,19 +132,16 @@ class World:
         return self.memory.stored(CONSUMER_KIND, *KEY)
 
     def must(self) -> Json:
-        """The resource, which exists."""
         body = self.resource()
         assert body is not None
         return body
 
     @property
     def status(self) -> Json:
-        """Its status."""
         status: Json = (self.resource() or {}).get("status", {})
         return status
 
     def condition(self, kind: str) -> Json:
-        """One condition, or {}."""
         return condition_of(self.status, kind)
 
     def number(self, spec: Spec) -> int:
@@ -157,23 +150,18 @@ class World:
         return chosen.get("replicas", spec.autoscale.min) if spec.autoscale else spec.replicas
 
     def pods(self, role: str) -> list[Json]:
-        """Pods of that role that exist, of ours."""
         return [pod for pod in self.ours("Pod") if self.ledger.role(pod) == role]
 
     def ours(self, kind: str) -> list[Json]:
-        """What of that kind exists and is no stranger's."""
         return [body for body in self.memory.all(kind) if not self.ledger.is_foreign(body)]
 
     def drivers(self) -> list[Json]:
-        """Driver pods that exist."""
         return self.pods("driver")
 
     def executors(self) -> list[Json]:
-        """Executor pods that exist."""
         return self.pods("executor")
 
     def reasons(self) -> list[str]:
-        """Reasons of the events so far, oldest first."""
         return [event["reason"] for event in sorted(self.memory.all("Event"), key=lambda e: int(e["metadata"]["resourceVersion"]))]
 
     # time
@@ -187,7 +175,6 @@ class World:
         return until is None or until()
 
     def tick(self) -> None:
-        """A second passes for everybody."""
         self.now += timedelta(seconds=1)
         self.place.now = self.ledger.now = self.now
         self.nodes.tick()
@@ -241,6 +228,5 @@ def _replacing(old: Any, new: Any) -> Any:
 
 
 def ready(world: World) -> bool:
-    """Ready for the present generation."""
     current = world.status.get("observedGeneration") == world.must()["metadata"]["generation"]
     return current and world.condition("Ready").get("status") == "True" and not world.condition("Reconciling")
