@@ -32,23 +32,19 @@ class SharedCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has
 
     @property
     def access_key(self) -> str:
-        """See `botocore.credentials.Credentials`."""
         return str(self.get_frozen_credentials().access_key)
 
     @property
     def secret_key(self) -> str:
-        """See `botocore.credentials.Credentials`."""
         return str(self.get_frozen_credentials().secret_key)
 
     @property
     def token(self) -> str | None:
-        """See `botocore.credentials.Credentials`."""
         token = self.get_frozen_credentials().token
         return None if token is None else str(token)
 
     @property
     def account_id(self) -> str | None:
-        """See `botocore.credentials.Credentials`."""
         return getattr(self.get_frozen_credentials(), "account_id", None)
 
 
@@ -60,7 +56,6 @@ class _Provider(boto.CredentialProvider):  # type: ignore[misc]  # botocore has 
         self._shared = shared
 
     def load(self) -> boto.Credentials:
-        """See `botocore.credentials.CredentialProvider`."""
         return SharedCredentials(self._shared)
 
 

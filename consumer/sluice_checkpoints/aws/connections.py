@@ -100,11 +100,9 @@ class _Bounded:
         self._connection, self._ends, self._wait = connection, ends, connection.gettimeout()
 
     def recv(self, size: int, /) -> bytes:
-        """See `response.Connection`."""
         return self._within(lambda: self._connection.recv(size))
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """See `response.Connection`."""
         return self._within(lambda: self._connection.recv_into(buffer))
 
     def _within(self, receive: Callable[[], T]) -> T:

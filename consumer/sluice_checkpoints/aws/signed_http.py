@@ -43,13 +43,13 @@ class ServiceReply(Protocol):
     """A reply: status, headers (asked for in lower case), and the whole content."""
 
     @property
-    def status(self) -> int: ...  # noqa: D102
+    def status(self) -> int: ...
     @property
-    def reason(self) -> str | None: ...  # noqa: D102
+    def reason(self) -> str | None: ...
     @property
-    def headers(self) -> Mapping[str, str]: ...  # noqa: D102
+    def headers(self) -> Mapping[str, str]: ...
     @property
-    def data(self) -> bytes: ...  # noqa: D102
+    def data(self) -> bytes: ...
 
 
 class Http(Protocol):

@@ -30,7 +30,6 @@ class Seconds(click.FloatRange):
         super().__init__(min=least, max=WEEK)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType.convert`."""
         seconds = super().convert(value, param, ctx)
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)

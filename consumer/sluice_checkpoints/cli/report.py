@@ -118,17 +118,14 @@ class LoggedProgress(MigrationProgress):
         self._console, self._tenths = console, 0
 
     def step(self, text: str) -> None:
-        """See `MigrationProgress.step`."""
         self._tenths = 0
         self._console.print(f"[cyan]·[/] {escape(text)}")
 
     def waiting(self, seconds: float, why: str) -> None:
-        """See `MigrationProgress.waiting`."""
         if seconds:
             self._console.print(f"[cyan]·[/] waiting {seconds:g} s: {escape(why)}")
 
     def wrote(self, rows: int, of: int) -> None:
-        """See `MigrationProgress.wrote`."""
         if (tenths := rows * 10 // of) > self._tenths:
             self._tenths = tenths
             self._console.print(f"    {rows} of {of} rows")

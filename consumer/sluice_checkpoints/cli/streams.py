@@ -35,7 +35,6 @@ class LastingStream:
         return False
 
     def fileno(self) -> int:
-        """See `IO.fileno`."""
         if self._stream is None:
             raise OSError("it was closed")
         return self._stream.fileno()

@@ -37,7 +37,6 @@ class BotoOldestRecords:
         self._catalog, self._sleep = catalog, sleep
 
     def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
-        """See `OldestRecords.oldest`."""
         ids = list(shard_ids)
         with ThreadPoolExecutor(THREADS) as pool:
             found = zip(ids, pool.map(self._first, ids), strict=True)

@@ -102,7 +102,6 @@ class DynamoTargets:
         return None if found is None else identity_of(found, found["CreationDateTime"].timestamp())
 
     def ensure(self, name: str) -> PreparedTarget:
-        """See `Targets.ensure`."""
         warnings = self.make(name)
         table = self._table(name)
         table.get("migration")

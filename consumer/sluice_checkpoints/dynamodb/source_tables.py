@@ -30,7 +30,6 @@ class DynamoSources:
         self._api, self._patience = api, patience or Patience()
 
     def key_schema(self, table: str) -> KeySchema | None:
-        """See `SourceTables.key_schema`."""
         try:
             reply = self._call("DescribeTable", table, lambda: self._api.describe_table(TableName=table))
         except ClientError as error:
@@ -40,7 +39,6 @@ class DynamoSources:
         return key_schema(reply["Table"])
 
     def scan(self, table: str) -> Sequence[RawItem]:
-        """See `SourceTables.scan`."""
         rows: list[RawItem] = []
         ask: Wire = {"TableName": table, "ConsistentRead": True}
         while True:

@@ -26,15 +26,12 @@ class DynamoTargetTables:
         self._long = replace(self._patience, limit=max(self._patience.limit, 2 * FRESH_SECONDS))
 
     def key_schema(self, table: str) -> KeySchema | None:
-        """See `SourceTables.key_schema`."""
         return DynamoSources(self._api, self._patience).key_schema(table)
 
     def scan(self, table: str) -> Sequence[RawItem]:
-        """See `SourceTables.scan`."""
         return DynamoSources(FreshApi(self._api, self._patience.clock), self._long).scan(table)
 
     def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
-        """See `TargetTables.create`."""
         return DynamoTargets(self._api, self._patience, keys).make(table)
 
     def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:

@@ -27,7 +27,6 @@ class HeldLease(LeaseKeeper):
         self._store = ports.store
 
     def beat(self) -> None:
-        """See `LeaseKeeper.beat`."""
         if not self._store.beat(self.epoch):
             raise LeaseHeld(LOST)
 

@@ -88,7 +88,6 @@ class Kcl(FormatReader):
         return 60.0
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         rows = read_leases(snapshot, stream)
         return Reading(self.name, rows.shards, rows.skipped, finished_rows_vanish=True, problems=rows.problems)
 

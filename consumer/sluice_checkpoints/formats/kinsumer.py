@@ -49,7 +49,6 @@ class Kinsumer(FormatReader):
         return 310.0
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         del stream
         rows = read_rows(snapshot, snapshot.table, _shard)
         return Reading(self.name, rows.shards, rows.skipped, notes=_notes(snapshot), problems=rows.problems)

@@ -62,7 +62,6 @@ class Nifi(FormatReader):
         return 60.0
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         legacy = _kind(snapshot) == "kcl"
         main = _main(snapshot, stream)
         half = _read(snapshot, snapshot.table + HALF_MADE, stream)

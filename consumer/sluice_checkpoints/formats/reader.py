@@ -146,11 +146,9 @@ class FormatReader:
         return schemas.get(table) == self.key
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         raise NotImplementedError
 
     def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
         reading = self.read(snapshot, stream)
         refuse(reading.problems)
         return reading

@@ -39,7 +39,6 @@ class Sluice(FormatReader):
         return 0.0 if row is None or row.released else row.lease_millis / 1000 * MARGIN
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         row = _consumer(snapshot)
         folded = _folded(snapshot)
         rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0, folded))

@@ -36,7 +36,6 @@ class VmwareGoKcl(FormatReader):
         return 30.0
 
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.read`."""
         del stream
         rows = read_rows(snapshot, snapshot.table, _shard)
         return Reading(self.name, rows.shards, rows.skipped, problems=rows.problems)

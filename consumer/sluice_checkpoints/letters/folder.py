@@ -52,7 +52,6 @@ class DiskFolder:
         return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*")) if file.name.endswith(suffixes))
 
     def read(self, name: str) -> str:
-        """See `LetterFolder`."""
         try:
             return (self._root / name).read_text(encoding="utf-8")
         except OSError as error:

@@ -29,12 +29,10 @@ class MemorySources:
     hook: Hook = _no_hook
 
     def key_schema(self, table: str) -> KeySchema | None:
-        """See `SourceTables.key_schema`."""
         self.hook("before", "describe source", table)
         return self.tables[table][0] if table in self.tables else None
 
     def scan(self, table: str) -> Sequence[RawItem]:
-        """See `SourceTables.scan`."""
         self.hook("before", "scan source", table)
         if table not in self.tables:
             raise SourceActive(f"source table {table} was deleted while it was read; stop its consumer and run this again")
@@ -56,12 +54,10 @@ class MemoryTargets:
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str) -> Table | None:
-        """See `Targets.find`."""
         self.hook("before", "find", name)
         return self.tables.get(name)
 
     def ensure(self, name: str) -> PreparedTarget:
-        """See `Targets.ensure`."""
         self.hook("before", "create", name)
         if name not in self.tables:
             self.tables[name] = MemoryTable(name, self.hook)

@@ -83,7 +83,6 @@ class MemoryStream:
             self._open((), low, high - 1)
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog.describe`."""
         self._check_exists()
         arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{self.name}"
         return StreamIdentity(self.name, arn, self.created_millis, self.retention_millis, "ACTIVE")
@@ -105,7 +104,6 @@ class MemoryStream:
         return int(first) <= number <= last and not any(number in numbers for numbers in others)
 
     def since(self, shard_ids: Iterable[str], millis: int) -> frozenset[str]:
-        """See `RecentRecords.since`."""
         found = ((i, self.shards.get(i)) for i in shard_ids)
         return frozenset(i for i, shard in found if shard is not None and shard.from_millis(millis) < len(shard.records))
 

@@ -25,7 +25,6 @@ class MemoryTargetTables(MemorySources):
     warnings: tuple[str, ...] = ()
 
     def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
-        """See `TargetTables.create`."""
         self.hook("before", "create target", table)
         if table not in self.tables:
             self.tables[table] = (keys, [])
@@ -35,7 +34,6 @@ class MemoryTargetTables(MemorySources):
         return self.warnings
 
     def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
-        """See `TargetTables.write`."""
         self.hook("before", "write target", changes)
         if not 0 < len(changes) <= MAX_TRANSACTION:
             raise ValueError("a transaction has 1 to 100 members")

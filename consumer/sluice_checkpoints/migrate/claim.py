@@ -21,7 +21,6 @@ class HeldClaim(LeaseKeeper):
         self.store, self.claim = store, claim
 
     def beat(self) -> None:
-        """See `LeaseKeeper.beat`."""
         self.store.beat(self.claim)
 
 

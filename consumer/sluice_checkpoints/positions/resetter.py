@@ -52,7 +52,6 @@ class ResetLease(LeaseKeeper):
         self.row, self.epoch, self._store = taken.row, taken.epoch, ports.store
 
     def beat(self) -> None:
-        """See `LeaseKeeper.beat`."""
         if not self._store.beat(self.epoch):
             raise LeaseHeld(LOST)
 

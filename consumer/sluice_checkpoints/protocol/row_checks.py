@@ -27,7 +27,6 @@ class OwnTable:
 
     @property
     def name(self) -> str:
-        """See `Table.name`."""
         return self._table.name
 
     def get(self, key: str) -> Item | None:
@@ -62,15 +61,12 @@ class OwnTable:
             yield item
 
     def write(self, write: Write) -> Outcome:
-        """See `Table.write`."""
         return self._table.write(write)
 
     def transact(self, members: Sequence[Member]) -> Transaction:
-        """See `Table.transact`."""
         return self._table.transact(members)
 
     def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """See `Table.side_by_side`."""
         return self._table.side_by_side(calls)
 
     def _checked(self, item: Item) -> Item:

@@ -63,7 +63,6 @@ class BotoStreamCatalog:
         return kept_client("kinesis", address.region, url, config, credentials_of(address.role, address.region))
 
     def describe(self) -> StreamIdentity:
-        """See `StreamCatalog.describe`."""
         if not STREAM_NAME.fullmatch(self.name):
             raise Refused(f"{self.name!r} is not a stream name: 1 to 128 of a-z, A-Z, 0-9, '_', '-' and '.'; of an ARN it is what follows stream/")
         reply = self.call("DescribeStreamSummary", "describe_stream_summary", self.address.stream)
@@ -78,7 +77,6 @@ class BotoStreamCatalog:
         )
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog.list_shards`."""
         for _ in range(LISTINGS):
             with contextlib.suppress(_TokenExpired):
                 return self._list_once()

@@ -17,7 +17,6 @@ class BotoPassedRecords:
         self._catalog, self._sleep = catalog, sleep
 
     def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
-        """See `stream.model.PassedRecords`."""
         return frozenset(place for place in places if self._passed(*place))
 
     def _passed(self, shard_id: str, number: str) -> bool:

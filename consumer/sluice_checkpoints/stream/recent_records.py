@@ -20,7 +20,6 @@ class BotoRecentRecords:
         self._catalog, self._sleep = catalog, sleep
 
     def since(self, shard_ids: Iterable[str], millis: int) -> frozenset[str]:
-        """See `stream.model.RecentRecords`."""
         ids = list(shard_ids)
         with ThreadPoolExecutor(THREADS) as pool:
             holds = pool.map(lambda shard: self._holds(shard, millis), ids)

@@ -64,11 +64,9 @@ class DriverPipe:
             fcntl.fcntl(self.child.stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def send(self, message: Message) -> bool:
-        """See `DriverLink`."""
         return self.child.hand_down(line(message).decode().rstrip("\n"))
 
     def kill(self, why: Ending) -> None:
-        """See `DriverLink`."""
         with self._lock:
             if self.ending is None:
                 self.ending = why
@@ -76,7 +74,6 @@ class DriverPipe:
 
     @property
     def gone(self) -> bool:
-        """See `DriverLink`."""
         return self.ending is not None or self.child.poll() is not None
 
 

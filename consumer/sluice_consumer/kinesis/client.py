@@ -84,20 +84,16 @@ class Records:
         return len(self.sequence)
 
     def part(self, start: int, stop: int) -> Records:
-        """See `RecordColumns.part`."""
         at = slice(start, stop)
         return Records(self.sequence[at], self.partition_key[at], self.data[at], self.arrival_millis[at])
 
     def number(self, index: int) -> str:
-        """See `RecordColumns.number`."""
         return self.sequence[index]
 
     def totals(self) -> Sequence[int]:
-        """See `RecordColumns.totals`."""
         return list(accumulate(map(len, self.data)))
 
     def any_with(self, prefix: bytes) -> bool:
-        """See `RecordColumns.any_with`."""
         return any(data.startswith(prefix) for data in self.data)
 
 

@@ -88,7 +88,6 @@ class HttpKinesis:
         return str(self._call("GetShardIterator", shard_id, ask, JSON).content["ShardIterator"])
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
-        """See `KinesisClient.get_records`."""
         ask = {"ShardIterator": iterator, "Limit": limit, **self._address.stream_arn}
         try:
             reply = self._call("GetRecords", shard_id, ask, self._codec)

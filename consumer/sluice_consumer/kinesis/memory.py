@@ -72,7 +72,6 @@ class MemoryKinesis:
         self._failures += errors
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
-        """See `KinesisClient.get_iterator`."""
         self._called("GetShardIterator")
         shard = self._shard(shard_id)
         index = self._index(shard, position)
@@ -82,7 +81,6 @@ class MemoryKinesis:
         return fresh.token()
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
-        """See `KinesisClient.get_records`."""
         self._called("GetRecords")
         if not 1 <= limit <= MAX_RECORDS_PER_CALL:
             raise Refused(f"Limit {limit} is not in 1..{MAX_RECORDS_PER_CALL}")

@@ -36,22 +36,18 @@ class PackedRecords:
 
     @property
     def sequence(self) -> list[str]:
-        """See `RecordColumns.sequence`."""
         return list(self.sequences.to_pylist())
 
     @property
     def partition_key(self) -> list[str]:
-        """See `RecordColumns.partition_key`."""
         return list(self.keys.to_pylist())
 
     @property
     def data(self) -> list[bytes]:
-        """See `RecordColumns.data`."""
         return list(self.payloads.to_pylist())
 
     @property
     def arrival_millis(self) -> list[int]:
-        """See `RecordColumns.arrival_millis`."""
         return list(self.arrivals.to_pylist())
 
     def part(self, start: int, stop: int) -> PackedRecords:
@@ -61,16 +57,13 @@ class PackedRecords:
         return PackedRecords(*(column[start:stop] for column in (self.sequences, self.keys, self.payloads, self.arrivals)))
 
     def number(self, index: int) -> str:
-        """See `RecordColumns.number`."""
         return str(self.sequences[index])
 
     def totals(self) -> Sequence[int]:
-        """See `RecordColumns.totals`."""
         totals: Any = np.cumsum(arrow_arrays.lengths(self.payloads), dtype=np.int64)
         return totals  # type: ignore[no-any-return]
 
     def any_with(self, prefix: bytes) -> bool:
-        """See `RecordColumns.any_with`."""
         return bool(pc.any(pc.starts_with(self.payloads, pattern=prefix)).as_py())
 
 

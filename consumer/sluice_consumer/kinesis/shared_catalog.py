@@ -25,7 +25,6 @@ class SharedCatalog:
         self._lock, self._asking = threading.Lock(), threading.Lock()  # the second: one question at a time
 
     def list_shards(self) -> ShardList:
-        """See `StreamCatalog.list_shards`."""
         return self._catalog.list_shards()
 
     def describe(self) -> StreamIdentity:

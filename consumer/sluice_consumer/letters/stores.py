@@ -54,7 +54,6 @@ class NamedFailures:
             return self._store.hold(name, letters)
 
     def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return self._store.held()
 
     def publish(self, entry: str) -> bool:
@@ -67,7 +66,6 @@ class NamedFailures:
             return self._store.publish(entry)
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         return self._store.drop(entries)
 
 
@@ -119,7 +117,6 @@ class FolderLetters(FileLetters):
         self._newest = 0  # batch of which rejected records wait here: what a batch lets go is held under the next number while that batch is open
 
     def hold(self, name: PendingName, letters: Letters) -> str:
-        """See `LetterStore`."""
         entry, before = f"{self._pending}/{name}{pending.SUFFIX}", self._newest
         if name.kind == pending.REJECTED:
             self._newest = max(self._newest, name.batch)
@@ -135,7 +132,6 @@ class FolderLetters(FileLetters):
         return entry
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         with edge.in_terms_of(FIELD, self._path):
             paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
             found = {path: (PendingName.parse(path), self._read(path)) for path in paths}
@@ -143,7 +139,6 @@ class FolderLetters(FileLetters):
         return found
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`."""
         if not entry.startswith(f"{self._path}/"):
             return False
         with edge.in_terms_of(FIELD, self._path):
@@ -155,7 +150,6 @@ class FolderLetters(FileLetters):
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         return frozenset(entry for entry in entries if self._dropped(entry))
 
     def _dropped(self, entry: str) -> bool:
@@ -202,7 +196,6 @@ class TableLetters:
         return None
 
     def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
-        """See `LetterStore`."""
         return {f"{ROW}{name}": (PendingName.parse(name), pending.from_text(text, f"row letters: {name}")) for name, text in self._texts.items()}
 
     def publish(self, entry: str) -> bool:
@@ -213,7 +206,6 @@ class TableLetters:
         return text is not None
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
-        """See `LetterStore`."""
         gone = frozenset(entries)
         texts = {name: text for name, text in self._texts.items() if f"{ROW}{name}" not in gone}
         pending_letters.hold(self._store, self._epoch, texts)

@@ -161,7 +161,6 @@ class BatchWatch:
             self._enter(None)
 
     def run(self, plan: BatchPlan) -> None:
-        """See `Engine.run`."""
         self._enter(WatchedBatch(plan, BatchPhase.PROCESS))
         try:
             self._engine.run(plan)

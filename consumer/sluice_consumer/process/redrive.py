@@ -145,14 +145,12 @@ class RejectedAgain:
         return tuple(sorted(self.before.union(*self._mine.values()), key=order))
 
     def reject(self, letters: Sequence[DeadLetter]) -> None:
-        """See `Rejections`."""
         if names := {letter.name for letter in letters}:
             file = self._letters.path(f"{self._name}.{uuid.uuid4().hex}{REJECTED}")
             self._letters.store.create(file, json.dumps(sorted(names)).encode())
             self._mine[file] = names
 
     def raised(self) -> None:
-        """See `Rejections`."""
         for file in self._mine:
             self._letters.store.delete(file)
         self._mine.clear()

@@ -21,18 +21,15 @@ class TableHistory:
         self.main: int | None = current.snapshotId() if current is not None else None
 
     def snapshot(self, number: int) -> LineageSnapshot | None:
-        """See `SnapshotLineage`."""
         if number not in self._known:
             found = self._table.snapshot(number)
             self._known[number] = _read(found) if found is not None else None
         return self._known[number]
 
     def tags(self, consumer: str) -> Mapping[int, int]:
-        """See `SnapshotLineage`."""
         return {batch: self.refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
 
     def branch(self, consumer: str) -> int | None:
-        """See `SnapshotLineage`."""
         number, is_tag = self.refs.get(branch(consumer), (None, False))
         return None if is_tag else number
 

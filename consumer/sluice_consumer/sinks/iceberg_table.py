@@ -61,12 +61,10 @@ class IcebergTable:
         return self._table
 
     def look(self, consumer: str) -> Mark | None:
-        """See `MarkedTable`."""
         self._table.refresh()
         return lineage.mark(TableHistory(self._table), consumer)
 
     def undone(self, consumer: str, batch: int, mark: Mark) -> Refused:
-        """See `MarkedTable`."""
         return undone(self._name, TableHistory(self._table), (consumer, batch), mark)
 
     def begin(self, consumer: str, batch: int) -> None:
@@ -81,7 +79,6 @@ class IcebergTable:
             work.commitTransaction()
 
     def stage(self, consumer: str, batch: int) -> Publish:
-        """See `MarkedTable`."""
         attempt = uuid.uuid4().hex
         self._clear(consumer)
         try:

@@ -64,7 +64,6 @@ class PartReading:
 
     @property
     def at(self) -> str:
-        """See `Part.position`."""
         if not self._ended:
             told = "not all rows of part.after were taken" if self._begun else "part.after was not called"
             raise PositionMisuse(f"part.position: {told}; store the rows of part.after(rows, stored) first, then the position, in one transaction")

@@ -27,11 +27,9 @@ class HadoopStore:
         self._files = self._path(root).getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
         raise NotImplementedError
 
     def exists(self, path: str) -> bool:
-        """See `Store`."""
         return bool(self._files.exists(self._path(path)))
 
     def read(self, path: str) -> bytes:
@@ -43,7 +41,6 @@ class HadoopStore:
             stream.close()
 
     def files(self, folder: str) -> Iterator[tuple[str, int]]:
-        """See `Store`."""
         if not self.exists(folder):
             return
         home = self._files.makeQualified(self._path(folder)).toUri().getPath()
@@ -53,7 +50,6 @@ class HadoopStore:
             yield status.getPath().toUri().getPath().removeprefix(f"{home}/"), status.getLen()
 
     def delete(self, folder: str) -> None:
-        """See `Store`."""
         with contextlib.suppress(Py4JJavaError):
             self._files.delete(self._path(folder), True)  # noqa: FBT003
 
@@ -97,7 +93,6 @@ class RenamingStore(HadoopStore):
         self._none = java.reflect.Array.newInstance(java.Class.forName("org.apache.hadoop.fs.Options$Rename"), 0)
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
         aside = f"{path}.{uuid.uuid4().hex}"
         stream = self._files.create(self._path(aside))
         stream.write(bytearray(content))
@@ -115,7 +110,6 @@ class DiskStore(HadoopStore):
     """Disks of this machine, and network disks that know hard links: `link` refuses a target that exists."""
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`."""
         target = _local(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120 - paths are text here, as in every file system
         aside = f"{target}.{uuid.uuid4().hex}"

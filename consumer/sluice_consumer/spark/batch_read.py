@@ -93,7 +93,6 @@ class PlannedBatch(DataSourceReader):
         return [Group(group) for group in self.batch.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """See `batch_reader.BatchReader.read`."""
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         return read(self.batch, partition)
 

@@ -57,13 +57,11 @@ class CancellableSource:
         self._source, self._over = source, over
 
     def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
-        """See `ShardSource`."""
         fetched = self._source.fetch(place, limits)
         self._check()
         return fetched
 
     def replay(self, bound: BoundRange) -> Fetched:
-        """See `ShardSource`."""
         self._check()
         return self._source.replay(bound)
 

@@ -166,7 +166,6 @@ class SparkWarmUps:
         register(spark, WarmUpSource)
 
     def live(self) -> frozenset[str]:
-        """See `WarmUpBackend`."""
         return frozenset(registered(self._scala))
 
     def slots(self) -> Mapping[str, int]:
@@ -174,7 +173,6 @@ class SparkWarmUps:
         return {str(one.id()): int(one.maxTasks()) for one in each(self._scala.statusStore().executorList(True)) if one.id() != "driver"}  # noqa: FBT003 - py4j
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
-        """See `WarmUpBackend`."""
         group = next(self._groups)
         job = self._threads.submit(self._run, group, tasks)
         until = time.monotonic() + STOP_SECONDS
@@ -186,7 +184,6 @@ class SparkWarmUps:
         return list(self._spark.sparkContext.statusTracker().getJobIdsForGroup(group))
 
     def rehearse(self) -> None:
-        """See `WarmUpBackend`."""
         self._read(1)._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark has no name for it
 
     def _read(self, tasks: int) -> DataFrame:

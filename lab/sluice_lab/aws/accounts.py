@@ -88,7 +88,6 @@ class Accounts:
     lock: Lock = field(default_factory=Lock)
 
     def around(self, call: ProxiedCall, forward: Callable[[], ProxiedReply]) -> ProxiedReply:
-        """See `Proxy.around`."""
         signed = KEY.search(call.headers.get("Authorization") or "")
         if not signed:
             return self._of_web_identity(call, forward)

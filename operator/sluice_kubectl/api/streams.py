@@ -50,7 +50,6 @@ class HttpPodTexts:
         self._api = api
 
     def log(self, namespace: str, pod: str, request: LogRequest) -> Iterator[str]:
-        """See PodTexts."""
         rest = b""
         for part in self._get(f"{_pod(namespace, pod)}/log?{request.query()}", endless=request.follow):
             *lines, rest = (rest + part).split(b"\n")
@@ -59,7 +58,6 @@ class HttpPodTexts:
             yield rest.decode(errors="replace")
 
     def metrics(self, namespace: str, pod: str, port: int) -> str:
-        """See PodTexts."""
         return b"".join(self._get(f"{_pod(namespace, pod)}:{port}/proxy/metrics")).decode(errors="replace")
 
     def _get(self, path: str, *, endless: bool = False) -> Iterator[bytes]:

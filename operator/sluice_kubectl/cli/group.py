@@ -65,7 +65,6 @@ class LazyGroup(click.Group):
     """A group whose commands are loaded one module at a time."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See click."""
         source = next((one for one in SOURCES if cmd_name in one.names), None)
         if source is None:
             return None

@@ -147,7 +147,6 @@ class LetterCommands(click.Group):
     """Dead letters by resource. With --path or --config the command is that of another package, which needs no cluster."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """See click."""
         name, found, rest = super().resolve_command(ctx, args)
         if any(word.partition("=")[0] in {"--path", "--config"} for word in rest):
             found = _without_a_cluster(ctx, str(name))

@@ -39,7 +39,6 @@ class Hanging:
         self._text, self._indent = text, indent
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """See rich."""
         indent = min(self._indent, options.max_width - 1)
         first, *others = self._text.wrap(console, max(1, options.max_width - indent), overflow="fold") or [Text()]
         yield first

@@ -41,7 +41,6 @@ class EventWriter:
         self._writer.shutdown(wait=False, cancel_futures=True)
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         return self._later(body) if body["kind"] == "Event" else self._cluster.create(body)
 
     def _later(self, body: Json) -> Json:

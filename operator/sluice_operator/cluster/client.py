@@ -103,7 +103,6 @@ class ApiServer:
         self._api, self._timeout, self._agent, self._manager, self._keep = api, timeout, agent, manager or agent, keep
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """See Cluster."""
         if _nobodys(kind, name):
             return None
         try:
@@ -112,7 +111,6 @@ class ApiServer:
             return None if error.status == NOT_FOUND else _raise(error)
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
-        """See Cluster."""
         query = {"labelSelector": ",".join(key if value is None else f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
         path = _path(kind, namespace)
@@ -151,7 +149,6 @@ class ApiServer:
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + STRICT, body)
 
     def check(self, body: Json) -> None:
@@ -163,18 +160,15 @@ class ApiServer:
                 raise
 
     def replace_status(self, body: Json) -> Json:
-        """See Cluster."""
         meta = body["metadata"]
         return self._write("PUT", _path(body["kind"], meta["namespace"], meta["name"]) + "/status", body)
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         if _nobodys(kind, name):
             raise Conflict(f"{kind} {name!r} not found: no object may have such a name")
         return self._write("PATCH", f"{_path(kind, namespace, name)}?{urlencode({'fieldManager': self._manager})}", changes)
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """See Cluster."""
         if _nobodys(kind, name):
             return
         options: Json = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}

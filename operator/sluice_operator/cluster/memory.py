@@ -61,16 +61,13 @@ class MemoryCluster:
     # the port
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """See Cluster."""
         stored = self.stored(kind, namespace, name)
         return copied(stored) if stored else None
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
-        """See Cluster."""
         return [copied(body) for body in self.all(kind) if namespace in ("", body["metadata"]["namespace"]) and _has(body, labels)]
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         body = _received(body)
         meta, name = body["metadata"], _name(body)
         if name in self._objects:
@@ -81,18 +78,15 @@ class MemoryCluster:
         return self._answer("create", self._store("ADDED", body))
 
     def check(self, body: Json) -> None:
-        """See Cluster."""
         self.admission(body)
 
     def replace_status(self, body: Json) -> Json:
-        """See Cluster."""
         if "resourceVersion" not in body["metadata"]:
             raise Rejected("Invalid", "metadata.resourceVersion: must be specified for an update")
         stored = self._stored(body["kind"], body["metadata"])
         return self._answer("status", self._replace(stored, {**stored, "status": _received(body.get("status") or {})}))
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         stored = self._stored(kind, {**changes.get("metadata", {}), "namespace": namespace, "name": name})
         return self._answer("patch", self._edit(stored, {key: value for key, value in changes.items() if key != "status"}))
 

@@ -92,22 +92,18 @@ class LeaderOnly:
         self._closed = True
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         self._check()
         return self._cluster.create(body)
 
     def replace_status(self, body: Json) -> Json:
-        """See Cluster."""
         self._check()
         return self._cluster.replace_status(body)
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         self._check()
         return self._cluster.patch(kind, namespace, name, changes)
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """See Cluster."""
         self._check()
         self._cluster.delete(kind, namespace, name, uid, grace)
 

@@ -132,37 +132,30 @@ class MeteredCluster:
         self._cluster, self._calls = cluster, metrics.calls
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """See Cluster."""
         with self._timed("get"):
             return self._cluster.get(kind, namespace, name)
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
-        """See Cluster."""
         with self._timed("list"):
             return self._cluster.list(kind, namespace, labels)
 
     def check(self, body: Json) -> None:
-        """See Cluster."""
         with self._timed("check"):
             self._cluster.check(body)
 
     def create(self, body: Json) -> Json:
-        """See Cluster."""
         with self._timed("create"):
             return self._cluster.create(body)
 
     def replace_status(self, body: Json) -> Json:
-        """See Cluster."""
         with self._timed("replace_status"):
             return self._cluster.replace_status(body)
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
-        """See Cluster."""
         with self._timed("patch"):
             return self._cluster.patch(kind, namespace, name, changes)
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """See Cluster."""
         with self._timed("delete"):
             self._cluster.delete(kind, namespace, name, uid, grace)
 
