@@ -119,7 +119,7 @@ def test_more() -> list[Stage]:
 
 
 COMPLETE = {"SLUICE_COMPLETE": "yes"}
-DRAWN = ("tests/sim", "tests/kubectl/views/test_secret_corpus.py", "tests/checkpoints/migrate/test_plan_of_missing_rows.py")
+DRAWN = ("tests/sim", "tests/checkpoints/migrate/test_plan_of_missing_rows.py")
 """These draw more examples in `make test-more`."""
 SECOND = ("disruptions", "examples", "pool", "release", "start_eks", "upgrade")
 """Over a cluster of its own, once the sinks are through."""

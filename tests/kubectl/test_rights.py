@@ -113,7 +113,7 @@ OF_MEMBERS = {"report": {"get kinesisconsumerpools"}, "force": {"get kinesiscons
 def test_a_command_for_a_member_of_a_pool_makes_the_calls_that_the_page_names(tmp_path: Path, verb: str) -> None:
     of_others = next(rights for command, rights in RIGHTS.items() if command.startswith(f"{verb} "))
     with serving(pooled().cluster, tmp_path) as served:
-        answer = served.typed(verb, "orders", *(["--yes"] if verb == "force" else []))
+        answer = served.typed(verb, "orders", *{"force": ["--yes"], "report": ["--logs"]}.get(verb, []))
         assert answer.exit_code == 0, answer.output
         made = {f"{called} {resource}" for called, _group, resource in served.fake.rights}
         assert made == (of_others - {"patch kinesisconsumers"}) | OF_MEMBERS.get(verb, set())

@@ -1,4 +1,4 @@
-"""`report`: what support needs to see, in one archive that is safe to send."""
+"""`report`: what support needs to see, in one archive."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Parts:
             self.missing.append(f"{name}: {error}")
             return []
         try:
-            kept = secrets.text(found) if isinstance(found, str) else secrets.body(found)
+            kept = found if isinstance(found, str) else secrets.body(found)
             said = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
         except Exception as error:  # noqa: BLE001 - whatever a stranger wrote: the other parts are what a maintainer gets
             self.missing.append(f"{name}: it could not be made safe to send ({type(error).__name__})")
@@ -56,7 +56,7 @@ class Parts:
         return kept
 
 
-def gather(at: Terminal, person: Person, name: str) -> Parts:
+def gather(at: Terminal, person: Person, name: str, *, logs: bool) -> Parts:
     """Everything about one consumer that the person may read. No Secret and no ConfigMap is read.
 
     Raises:
@@ -71,11 +71,10 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
         parts.add("pool.json", lambda: person.pool(pool))
     found = pods(listed)
     parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept or {}), found, events(happened), at.now())))
-    for pod in found:
+    for pod in found if logs else ():
         _logs(parts, person, pod)
-    parts.files["report.txt"] = f"Made by sluice {_version()} at {stamp(at.now())}\n" + secrets.text(
-        "".join(f"missing {one}\n" for one in parts.missing)
-    )
+    missing = "".join(f"missing {one}\n" for one in parts.missing)
+    parts.files["report.txt"] = f"Made by sluice {_version()} at {stamp(at.now())}\n{missing}"
     return parts
 
 
@@ -124,15 +123,16 @@ def pack(parts: Parts, path: Path, folder: str) -> None:
 @click.option(
     "--file", "file", type=click.Path(path_type=Path), help="Path of the archive.  [default: sluice-NAME-TIME.tar.gz in the working folder]"
 )
-def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
-    """Write one archive for support: resource, pods, Jobs, events and logs, without anything that looks like a secret.
+@click.option("--logs", "logs", is_flag=True, help="Add the logs, as they were written: they may quote records and passwords.")
+def report(at: Terminal, person: Person, name: str, file: Path | None, *, logs: bool) -> None:
+    """Write one archive for support: resource, pods, Jobs, events and status, and the logs of the pods with --logs.
 
-    A text in an object is hidden unless its field is known to be harmless. In logs and messages, tokens, keys and the text after a name such as
-    `password` are hidden. Look through the archive before you send it: it cannot recognise secrets in what `process` itself logs of records.
+    A text in an object is hidden unless its field is known to be harmless. Messages and logs are as they were written, and may quote records or
+    passwords: look through the archive before you send it.
     """
     folder = f"sluice-{name}-{at.now():%Y%m%dT%H%M%SZ}"
     path = file or Path(f"{folder}.tar.gz")
-    parts = gather(at, person, name)
+    parts = gather(at, person, name, logs=logs)
     pack(parts, path, folder)
     at.say(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it")
     for one in parts.missing:

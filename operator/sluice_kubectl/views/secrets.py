@@ -1,6 +1,6 @@
 """Objects of a cluster without what may be a secret. A text is hidden unless its field is known, or its form is harmless. Pure.
 
-`text` is for what has no fields: logs, messages. A Secret object is not read at all (`cli.reporting`).
+A Secret object is not read at all (`cli.reporting`). Messages and logs have no fields: they are shown as they were written.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ import json
 import re
 from typing import Any
 
-from sluice_kubectl.views.credentials import HIDDEN, is_named_so, without_forms
-from sluice_kubectl.views.free_text import DEEPEST, VARIABLES, names_one, parsed, text
 from sluice_kubectl.views.known_fields import ENVIRONMENT, FREE, KNOWN, LABELS, SPARK
 from sluice_operator.names import counted
 
-__all__ = ["body", "text"]
+HIDDEN = "(hidden by sluice report)"
+DEEPEST = 40  # levels; what is below is hidden
 ITEM = "[]"
 Path = tuple[str, ...]
 REFERENCES: tuple[Path, ...] = (
@@ -27,11 +26,13 @@ REFERENCES: tuple[Path, ...] = (
     ("spec", "imagePullSecrets"),
     ("spec", "automountServiceAccountToken"),
     ("pipeline", "imagePullSecrets"),
+    ("imagePullSecrets",),
 )
 """Where Kubernetes names a Secret: a pod that waits for one cannot be understood without its name."""
 OF_REFERENCES = {"name", "key", "optional", "secretName", "items", "path", "mode", "defaultMode", "audience", "expirationSeconds"}
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/:-]{0,252})")
 KEY = re.compile(r"(?!(?=.*[a-z])(?=.*[A-Z])(?=.*\d))[A-Za-z0-9$][\w.$/:-]{0,252}")  # a word of lower and upper case and digits may be a secret
+CREDENTIAL = re.compile(r"pass|pwd|secret|token|key|cred|auth|pin", re.IGNORECASE)
 TYPED = re.compile(  # a number, a duration, a size, a time, a flag
     r"-?\d{1,12}(?:\.\d{1,6})?\s?(?:ms|s|m|min|h|d|[kKmMgGtTpP]i?[bB]?|%)?"
     r"|(?i:true|false|none|null)|\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,15}(?:Z|[+-]\d\d:\d\d)?)?"
@@ -40,89 +41,59 @@ TYPED = re.compile(  # a number, a duration, a size, a time, a flag
 FIELDS_V1 = {"fieldsV1", "managedFieldsV1"}
 
 
-def body(value: Any, path: Path = (), level: int = 0) -> Any:
-    """JSON with the same keys and numbers; of its texts, those of known fields and of harmless forms. Others say how long they are."""
-    if level > DEEPEST:
+def body(value: Any, path: Path = ()) -> Any:
+    """JSON with the same keys; of its texts, those of known fields and of harmless forms. Others say how long they are."""
+    if len(path) > DEEPEST:
         return HIDDEN
     if isinstance(value, dict):
-        return _object(value, path, level)
+        return {_key(key, at): _field(value, key, (*path, key)) for at, key in enumerate(value)}
     if isinstance(value, list):
-        return _list(value, (*path, ITEM), level)
-    return _string(value, path, level) if isinstance(value, str) else value
-
-
-def _object(value: dict[str, Any], path: Path, level: int) -> dict[str, Any]:
-    """Of a pair that is named like a credential, such as `{"key": "password", "value": …}`, all is hidden."""
-    if any(names_one(each) for each in value.values()) and not _is_of_kubernetes(path):
-        return {_key(key, at): HIDDEN for at, key in enumerate(value)}
-    return {_key(key, at): _field(value, key, (*path, key), level) for at, key in enumerate(value)}
+        return [body(each, (*path, ITEM)) for each in value]
+    return _string(value, path) if isinstance(value, str) else value
 
 
 def _key(key: str, at: int) -> str:
     """A key; one that may itself be a secret has a number instead."""
-    return without_forms(key) if KEY.fullmatch(key) or key in KNOWN or key in ENVIRONMENT else f"(hidden key {at})"
+    return key if KEY.fullmatch(key) or key in KNOWN or key in ENVIRONMENT else f"(hidden key {at})"
 
 
-def _field(parent: dict[str, Any], key: str, path: Path, level: int) -> Any:
+def _field(parent: dict[str, Any], key: str, path: Path) -> Any:
     value = parent[key]
-    if _is_reference(path):
-        return _names(value, level)
+    if FREE.isdisjoint(path) and any(path[-len(place) :] == place for place in REFERENCES):
+        return _names(value, path)
     if path[-3:] == ("env", ITEM, "name") and isinstance(value, str):
         return _key(value, 0)
-    if key in FIELDS_V1 or is_named_so(key) or _is_variable(parent, key, path):
+    if path[-3:] == ("env", ITEM, "value"):
+        return value if parent.get("name") in ENVIRONMENT else HIDDEN
+    if key in FIELDS_V1 or (not FREE.isdisjoint(path) and CREDENTIAL.search(key)):
         return HIDDEN
-    if key == "value" and path[-3:-1] == ("env", ITEM) and isinstance(value, str):
-        return text(value, level + 1)
-    return body(value, path, level + 1)
+    return body(value, path)
 
 
-def _is_variable(parent: dict[str, Any], key: str, path: Path) -> bool:
-    """Whether this is the value of an environment variable that is not on the list."""
-    if key == "value" and "name" in parent:
-        return path[-3:-1] != ("env", ITEM) or parent["name"] not in ENVIRONMENT
-    return len(path) > 1 and VARIABLES.fullmatch(path[-2]) is not None and key not in ENVIRONMENT
-
-
-def _is_of_kubernetes(path: Path) -> bool:
-    """Whether the names in the object are of variables, volumes and references, whatever they are called."""
-    return FREE.isdisjoint(path) and all(step in KNOWN or step == ITEM for step in path)
-
-
-def _is_reference(path: Path) -> bool:
-    of_pod_spec = path == ("imagePullSecrets",)  # that is all there is
-    return FREE.isdisjoint(path) and (of_pod_spec or any(path[-len(place) :] == place for place in REFERENCES))
-
-
-def _names(value: Any, level: int) -> Any:
+def _names(value: Any, path: Path) -> Any:
     """A reference: its own fields, and names in them."""
-    if level > DEEPEST:
-        return HIDDEN
     if isinstance(value, dict):
-        return {_key(key, at): _names(each, level + 1) if key in OF_REFERENCES else HIDDEN for at, (key, each) in enumerate(value.items())}
+        return {key: _names(each, path) for key, each in value.items() if key in OF_REFERENCES}
     if isinstance(value, list):
-        return [_names(each, level + 1) for each in value]
-    if isinstance(value, str):
-        return without_forms(value) if NAME.fullmatch(value) else HIDDEN
-    return value
+        return [_names(each, path) for each in value]
+    return value if not isinstance(value, str) or NAME.fullmatch(value) else HIDDEN
 
 
-def _list(values: list[Any], path: Path, level: int) -> list[Any]:
-    """After a name such as `password` or `--password`, the rest of the list is hidden."""
-    found, hides = [], False
-    for value in values:
-        found.append(HIDDEN if hides else body(value, path, level + 1))
-        hides = hides or names_one(value)
-    return found
+def _string(said: str, path: Path) -> str:
+    """Annotations hold whole manifests as JSON: they are objects again."""
+    if path[-2:-1] == ("annotations",) and (found := _parsed(said)) is not None:
+        return json.dumps(body(found))
+    return said if _shows(path) or TYPED.fullmatch(said) else f"<hidden: text of {counted(len(said), 'character')}>"
 
 
-def _string(said: str, path: Path, level: int) -> str:
-    """A known field is shown without what looks like a credential. Annotations hold whole manifests as JSON: they are objects again."""
-    shown = _shows(path)
-    if (found := parsed(said)) is not None and path[-2:-1] == ("annotations",):
-        return json.dumps(body(found, (), level + 1))
-    if shown:
-        return text(said, level + 1)
-    return said if TYPED.fullmatch(said) else f"<hidden: text of {counted(len(said), 'character')}>"
+def _parsed(said: str) -> Any:
+    """An object or a list; None if it is no JSON, or nested too deeply for a parser."""
+    if not said.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _shows(path: Path) -> bool:

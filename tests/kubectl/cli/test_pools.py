@@ -121,7 +121,7 @@ def test_a_report_of_a_member_has_its_pool(pooled: Scene, tmp_path: Path) -> Non
     pooled.cluster.edit(pod, {"metadata": {"annotations": notes}})
     for name in ("small-pool-1", "small-pool1-exec-1"):
         pooled.texts.logs[name] = lines("orders", "clicks")
-    answer = pooled.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    answer = pooled.run("report", "orders", "--logs", "--file", str(tmp_path / "r.tar.gz"))
     assert (answer.exit_code, answer.told) == (0, "")
     with tarfile.open(tmp_path / "r.tar.gz") as tar:
         found = {member.name.partition("/")[2]: file.read().decode() for member in tar if (file := tar.extractfile(member))}
