@@ -209,8 +209,7 @@ class BatchConfig:
     """Size of a micro-batch. Limits count the records and bytes of one shard in one batch. `interval_seconds` is from trigger to trigger.
 
     Attributes:
-        max_seconds: time after which a batch without progress stops the driver. None: 3600. 0: no limit.
-        max_seconds_moving: time limit for a batch that still makes progress. None: four times `max_seconds`, or a day if that is omitted.
+        max_seconds: time after which a batch without progress stops the driver; with progress four times as long. None: 3600, and a day. 0: no limit.
     """
 
     interval_seconds: float = 5
@@ -218,7 +217,6 @@ class BatchConfig:
     max_bytes_per_shard: int = 8 * 1024 * 1024
     shards_per_task: int = 8
     max_seconds: float | None = None
-    max_seconds_moving: float | None = None
 
 
 @dataclass(frozen=True)
@@ -387,10 +385,6 @@ def _bounds(config: Config) -> None:
         "batch.maxBytesPerShard": (config.batch.max_bytes_per_shard, 1),
         "batch.shardsPerTask": (config.batch.shards_per_task, 1),
         "batch.maxSeconds": (config.batch.max_seconds or 1, 1),
-        "batch.maxSecondsMoving": (
-            config.batch.max_seconds_moving or math.nan,
-            MAX_SECONDS if config.batch.max_seconds is None else config.batch.max_seconds,
-        ),
         "leaseDurationSeconds": (config.lease_duration_seconds, 3),
         "drainTimeoutSeconds": (config.drain_timeout_seconds, 1),
         "executors": (config.executors or 0, 0),

@@ -48,7 +48,7 @@ class BatchLimits:
     """What a batch may take, in seconds.
 
     Attributes:
-        still: `batch.maxSeconds`. moving: `batch.maxSecondsMoving`.
+        still: for a batch without progress. moving: for one that makes progress.
         window: a batch moves if something of it moved so lately.
     """
 

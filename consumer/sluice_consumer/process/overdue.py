@@ -44,8 +44,8 @@ def limits(batch: BatchConfig, heartbeat: float = SPARK_HEARTBEAT) -> BatchLimit
     if batch.max_seconds == 0:
         return BatchLimits(math.inf, math.inf, window)
     if batch.max_seconds is None:
-        return BatchLimits(MAX_SECONDS, batch.max_seconds_moving or MAX_SECONDS_MOVING, window)
-    return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds, window)
+        return BatchLimits(MAX_SECONDS, MAX_SECONDS_MOVING, window)
+    return BatchLimits(batch.max_seconds, 4 * batch.max_seconds, window)
 
 
 def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[DriverWarning], None]) -> WatchPorts:

@@ -104,16 +104,14 @@ class BatchSpec(SpecPart):
     shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
     """Maximum number of shards that one Spark task reads at the same time. Default 8."""
     max_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
-    """Time after which a batch without progress stops the driver with reason BatchOverdue. Default 3600. 0 means no limit, otherwise 30 or more."""
-    max_seconds_moving: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """Time limit for a batch that still makes progress. Default four times maxSeconds, or a day if maxSeconds is omitted."""
+    """Time after which a batch without progress stops the driver with reason BatchOverdue. Default 3600. 0 means no limit, otherwise 30 or more.
+
+    A batch that makes progress may take four times as long, or a day if this is omitted."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.max_seconds is not None and 0 < self.max_seconds < LEAST_MAX_SECONDS:
             raise ValueError(f"maxSeconds: must be 0 (no limit), or {LEAST_MAX_SECONDS} or more")
-        if self.max_seconds_moving is not None and (not self.max_seconds or self.max_seconds_moving < self.max_seconds):
-            raise ValueError("maxSecondsMoving: is for a batch that maxSeconds does not end; set both, and this one to at least maxSeconds")
         return self
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.errors import Fenced, Refused
+from sluice_checkpoints.errors import Fenced
 from sluice_consumer import config
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.process import overdue
@@ -29,9 +29,7 @@ def parsed(**batch: Any) -> config.BatchConfig:
     ("batch", "limits"),
     [
         ({}, BatchLimits(3600, 86_400)),
-        ({"maxSeconds": None, "maxSecondsMoving": 7200}, BatchLimits(3600, 7200)),
         ({"maxSeconds": 60}, BatchLimits(60, 240)),
-        ({"maxSeconds": 60, "maxSecondsMoving": 90}, BatchLimits(60, 90)),
         ({"maxSeconds": 0}, BatchLimits(math.inf, math.inf)),
     ],
 )
@@ -43,12 +41,6 @@ def test_still_is_three_heartbeats_at_least() -> None:
     """In between, nobody knows what a task does that runs."""
     windows = {heartbeat: overdue.limits(parsed(maxSeconds=300), heartbeat).window for heartbeat in (0.3, 2.0, 10.0, 400.0)}
     assert windows == {0.3: 10.0, 2.0: 10.0, 10.0: 30.0, 400.0: 1200.0}
-
-
-def test_a_second_limit_is_not_below_the_first() -> None:
-    for batch in ({"maxSecondsMoving": 60}, {"maxSeconds": 90, "maxSecondsMoving": 60}):
-        with pytest.raises(Refused, match=r"batch\.maxSecondsMoving: must be (3600|90) or more, not 60"):
-            overdue.limits(parsed(**batch), 2.0)
 
 
 @pytest.mark.parametrize(

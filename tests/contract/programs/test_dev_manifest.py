@@ -27,7 +27,7 @@ metadata: {name: orders, namespace: shop}
 spec:
   stream: {name: orders, region: eu-west-1, probeShare: 0.5}
   pipeline: {entrypoint: "orders:process", args: {path: /data, deep: {m: [1, 2.5, null, true]}}}
-  batch: {intervalSeconds: 7, maxRecordsPerShard: 500, maxBytesPerShard: 2097152, shardsPerTask: 4, maxSeconds: 60, maxSecondsMoving: 120}
+  batch: {intervalSeconds: 7, maxRecordsPerShard: 500, maxBytesPerShard: 2097152, shardsPerTask: 4, maxSeconds: 60}
   onError: {attempts: 2, maxExcludedPerHour: 5, deadLetter: {path: "s3a://lake/letters"}}
   drainTimeoutSeconds: 30
   sparkConf: {spark.sql.shuffle.partitions: "8"}

@@ -140,7 +140,7 @@ def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamCon
 
 @pytest.mark.parametrize("pipeline", ["hang_in_python", "hang_in_a_task"])
 def test_a_batch_that_does_not_end_ends_a_notebooks_run_and_not_the_notebook(spark: SparkSession, aws: StreamConfig, pipeline: str) -> None:
-    config, told = replace(embedding(aws, pipeline), batch=BatchConfig(max_seconds=12, max_seconds_moving=40)), list[str]()
+    config, told = replace(embedding(aws, pipeline), batch=BatchConfig(max_seconds=12)), list[str]()
     with pytest.raises(BatchOverdue, match=rf"batch 1 of {SHARDS} shards has not ended .*process is at .*pipelines_of_tests\.py:\d+ in {pipeline}"):
         embedded.run(spark, config, tell=told.append)
     assert any(line.startswith("BatchOverdue: ") or "BatchOverdue: " in line for line in told)

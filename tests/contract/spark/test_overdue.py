@@ -71,7 +71,7 @@ def test_a_process_that_exits_with_0_has_not_drained(stream: Put, tmp_path: Path
 
 
 def test_a_batch_of_which_something_moves_is_warned_about_until_the_second_limit(stream: Put, tmp_path: Path) -> None:
-    how = {"maxSeconds": LONG, "maxSecondsMoving": 10 * LONG}
+    how = {"maxSeconds": LONG}
     ended = run(stream(80, {}), tmp_path, "hanging_pipelines:moving", batch=how, args={"jobs": LONG + 2})
     assert ended.returncode == 0, ended.stderr[-4000:]
     assert ended.stderr.count("BatchSlow: batch 1 has taken") == 1

@@ -63,7 +63,6 @@ REFUSED: list[tuple[Json, str]] = [
     ({"pipelin": {}}, "spec.pipelin: unknown field; did you mean pipeline?"),
     ({"batch": {"interval": 5}}, "spec.batch.interval: unknown field"),
     ({"batch": {"maxSeconds": 29}}, "maxSeconds: must be 0 (no limit), or 30 or more"),
-    ({"batch": {"maxSeconds": 0, "maxSecondsMoving": 60}}, "maxSecondsMoving: is for a batch that maxSeconds does not end"),
     ({"pipeline": {"entrypoint": "a:b", "img": "x"}}, "spec.pipeline.img: unknown field"),
     ({"stream": {"name": "orders"}}, "spec.stream: region: required; name and region are required, or arn instead"),
     ({"stream": {}}, "spec.stream: name: required; name and region are required, or arn instead"),
