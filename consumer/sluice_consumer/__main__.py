@@ -1,4 +1,4 @@
-"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip | --until-timestamp TIME]`: runs a consumer, in a pod or on a laptop.
+"""`python -m sluice_consumer --config FILE [--master local[2]] [--until tip|TIME]`: runs a consumer, in a pod or on a laptop.
 
 With `--check` it only looks whether one could start. `… dev` runs one on emulators; `… redrive` gives dead letters to `process` again.
 """
@@ -92,11 +92,11 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
 
 RUNNING = (
     click.option("--master", help="Master URL of Spark.  [default: spark.master of sparkConf, else local[2]]"),
-    click.option("--until-tip", is_flag=True, help="Stop once every record is processed that had arrived at the start."),
     click.option(
-        "--until-timestamp",
-        metavar="TIME",
-        help="Stop in each shard before the first record that arrived at this ISO 8601 time with a zone, or later.",
+        "--until",
+        metavar="tip|TIME",
+        help="`tip`: stop once every record is processed that had arrived at the start. An ISO 8601 time with a zone: stop in each shard before the "
+        "first record that arrived then or later.",
     ),
     click.option(
         "--standby",
@@ -162,14 +162,13 @@ def check_or_consume(
         if others:
             raise click.UsageError("Option '--check' takes one '--config'; check each configuration separately.")
         with tempfile.TemporaryDirectory() as scratch:
-            ends = {name: options[name] for name in ("until_tip", "until_timestamp")}
-            sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch), **ends), as_json=as_json))
+            sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch), until=options["until"]), as_json=as_json))
     if as_json:
         raise click.UsageError("Option '--json' needs '--check'.")
     if standby and others:
         raise click.UsageError("Option '--standby' takes one '--config'.")
-    if standby and (options["until_tip"] or options["until_timestamp"]):
-        raise click.UsageError("Option '--standby' is for a run without an end: leave out '--until-tip' and '--until-timestamp'.")
+    if standby and options["until"]:
+        raise click.UsageError("Option '--standby' is for a run without an end: leave out '--until'.")
     if others:
         consume_together(paths, slot_share=slot_share, check_seconds=check_seconds, **options)
     consume(path, check_seconds=check_seconds, standby=standby, **options)
@@ -280,34 +279,32 @@ def rollback_sink(*, as_json: bool, **options: Any) -> None:
 COMMANDS = {"run": run, "dev": dev, "rollback-sink": rollback_sink}  # of the program `sluice`
 
 
-def consume(path: Path, *, check_seconds: float, master: str | None, until_tip: bool, until_timestamp: str | None, standby: bool) -> NoReturn:
+def consume(path: Path, *, check_seconds: float, master: str | None, until: str | None, standby: bool) -> NoReturn:
     """Runs one consumer, and ends this process with its exit code."""
     arguments = [
         "--config",
         str(path),
         *(["--master", master] if master else []),
-        *_ends(until_tip, until_timestamp),
+        *(["--until", until] if until else []),
         *([STANDBY] if standby else []),
     ]
 
     def run() -> int:
-        until = configs.until(tip=until_tip, timestamp=until_timestamp)
-        with _stopping_early([path], until):
-            return supervise(path, arguments, until, check_seconds)
+        end = configs.until(until)
+        with _stopping_early([path], end):
+            return supervise(path, arguments, end, check_seconds)
 
     _end_with(run)
 
 
-def consume_together(
-    paths: tuple[Path, ...], *, slot_share: float, check_seconds: float, master: str | None, until_tip: bool, until_timestamp: str | None
-) -> NoReturn:
+def consume_together(paths: tuple[Path, ...], *, slot_share: float, check_seconds: float, master: str | None, until: str | None) -> NoReturn:
     """Runs several consumers in one Spark, and ends this process with the exit code of the group."""
     from sluice_consumer.group import program  # noqa: PLC0415 - only a group needs it
 
     def run() -> int:
-        until = configs.until(tip=until_tip, timestamp=until_timestamp)
-        with _stopping_early(paths, until):
-            return program.run(program.GroupOptions(paths, master, slot_share, _ends(until_tip, until_timestamp), until, check_seconds))
+        end = configs.until(until)
+        with _stopping_early(paths, end):
+            return program.run(program.GroupOptions(paths, master, slot_share, end, check_seconds))
 
     _end_with(run)
 
@@ -344,10 +341,6 @@ def _end_with(run: Callable[[], int]) -> NoReturn:
         code = finish(ending_of(error))
     sys.stdout.flush()
     os._exit(code)  # a heart's thread may be inside a call that has no end
-
-
-def _ends(until_tip: bool, until_timestamp: str | None) -> list[str]:  # noqa: FBT001 - as the option is
-    return [*(["--until-tip"] if until_tip else []), *(["--until-timestamp", until_timestamp] if until_timestamp else [])]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ ROLE_FIELDS = RoleFields("stream.roleArn", "stream.externalId", "stream.sessionN
 MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that moves is ended by it
 MAX_SECONDS_MOVING = 86_400.0
 MAX_PORT = 65_535
+TIP = "tip"
 LEAST_SHARE = 0.05  # a look every four seconds; an iterator is good for five minutes
 KINDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 A_TIME = "2026-11-26T12:00:00Z"
@@ -121,29 +122,33 @@ class UntilConfig:
             raise Refused("until: must have exactly one of tip (true) and timestamp")
         return None if self.tip else _millis(self.timestamp, "until.timestamp")
 
+    @property
+    def option(self) -> str:
+        """The value of `--until` that says the same."""
+        return self.timestamp or TIP
 
-def until(*, tip: bool, timestamp: str | None) -> UntilConfig | None:
-    """What the options `--until-tip` and `--until-timestamp` ask for; None: what the configuration says.
+
+def until(end: str | None) -> UntilConfig | None:
+    """What the option `--until` asks for: `tip` or a time. None: what the configuration says.
 
     Raises:
-        Refused: both are given, or the time is none.
+        Refused: it is neither.
     """
-    if not tip and timestamp is None:
+    if end is None:
         return None
-    chosen = UntilConfig(tip, timestamp)
-    if tip and timestamp is not None:
-        raise Refused("--until-tip, --until-timestamp: give one of the two")
-    _ = chosen.millis
-    return chosen
+    if end == TIP:
+        return UntilConfig(tip=True)
+    _ = _millis(end, "--until")
+    return UntilConfig(timestamp=end)
 
 
-def with_end(config: Config, *, tip: bool, timestamp: str | None) -> Config:
-    """A configuration with the end that options ask for, if they ask for one.
+def with_end(config: Config, end: str | None) -> Config:
+    """A configuration with the end that `--until` asks for, if it does.
 
     Raises:
         Refused: see `until`; or the end is not after the start.
     """
-    config = dataclasses.replace(config, until=until(tip=tip, timestamp=timestamp) or config.until)
+    config = dataclasses.replace(config, until=until(end) or config.until)
     _end_after_start(config)
     return config
 

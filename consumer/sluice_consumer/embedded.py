@@ -46,8 +46,7 @@ def run(
     spark: SparkSession,
     config: Mapping[str, Any] | str | Config,
     *,
-    until_tip: bool = False,
-    until_timestamp: str | None = None,
+    until: str | None = None,
     drain: threading.Event | None = None,
     tell: Callable[[str], object] = print,
 ) -> None:
@@ -56,9 +55,8 @@ def run(
     Args:
         spark: a classic session (not Spark Connect), with the package on its driver and executors.
         config: docs/interfaces.md, as a mapping, as JSON or parsed. A function of a notebook's own is `"entrypoint": "__main__:its_name"`.
-        until_tip: return once everything is processed that had arrived before the start.
-        until_timestamp: stop in each shard before the first record that arrived at this ISO 8601 time with a zone, or later. Without either the
-            configuration's `until` counts.
+        until: `"tip"`: return once everything is processed that had arrived before the start. An ISO 8601 time with a zone: stop in each shard
+            before the first record that arrived then or later. None: the configuration's `until` counts.
         drain: to be set by another thread.
         tell: gets a line for every batch and every warning.
 
@@ -69,8 +67,7 @@ def run(
         Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
     """
     parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
-    ends = configs.with_end(parsed, tip=until_tip, timestamp=until_timestamp)
-    run_leaving(spark, ends, drain or threading.Event(), tell, LeaseRelease())
+    run_leaving(spark, configs.with_end(parsed, until), drain or threading.Event(), tell, LeaseRelease())
 
 
 def run_leaving(spark: SparkSession, config: Config, drain: threading.Event, tell: Callable[[str], object], end: LeaseRelease) -> None:

@@ -22,7 +22,7 @@ class StartFacts:
         path: of the configuration file.
         seconds: that each check has.
         environment: of this process.
-        until_tip, until_timestamp: the end of the run, as options name it.
+        until: the end of the run, as the option names it.
         scratch: where modules out of a ConfigMap are copied to; None: they were, by the start.
         config: as the first check read it.
         identity: the stream, as it was described.
@@ -33,8 +33,7 @@ class StartFacts:
     path: Path
     seconds: float = SECONDS
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    until_tip: bool = False
-    until_timestamp: str | None = None
+    until: str | None = None
     scratch: Path | None = None
     config: Config | None = None
     identity: StreamIdentity | None = None

@@ -77,7 +77,7 @@ def before_start(
     """
     facts = StartFacts(path, seconds, environment=environment, imported=set() if imported is None else imported)
     if until is not None:
-        facts.until_tip, facts.until_timestamp = until.tip, until.timestamp
+        facts.until = until.option
     for result in results(facts):
         finding = result.finding
         if finding.error is not None:

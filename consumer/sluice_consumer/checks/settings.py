@@ -22,7 +22,7 @@ def config(facts: StartFacts) -> CheckFinding:
     Raises:
         Refused: it is wrong, or the environment is, or the end that options name.
     """
-    facts.config = with_end(configuration(facts.path), tip=facts.until_tip, timestamp=facts.until_timestamp)
+    facts.config = with_end(configuration(facts.path), facts.until)
     codec.chosen(facts.environment)
     stream = facts.config.stream
     if None in (stream.kinesis_endpoint, stream.dynamodb_endpoint) and (unknown := regions.doubt(stream.region)):

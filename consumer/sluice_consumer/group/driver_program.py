@@ -63,8 +63,7 @@ def start(members: Sequence[Member], master: str | None) -> SparkSession:
 @click.option("--reports", type=click.Path(path_type=Path))
 @click.option("--master")
 @click.option("--slot-share", "share", type=float, default=1.0)
-@click.option("--until-tip", is_flag=True)
-@click.option("--until-timestamp")
+@click.option("--until")
 def main(pool_path: Path | None, reports: Path | None, **options: Any) -> None:
     """The driver process of a group: of the consumers of these files, or of a pool, whose consumers come later."""
     logs.configure()
@@ -98,14 +97,15 @@ def main(pool_path: Path | None, reports: Path | None, **options: Any) -> None:
     leave(0)
 
 
-def of_files(up: Callable[[Message], bool], *, paths: Sequence[Path], master: str | None, share: float, **ends: Any) -> tuple[GroupDriver, Config]:
+def of_files(
+    up: Callable[[Message], bool], *, paths: Sequence[Path], master: str | None, share: float, until: str | None
+) -> tuple[GroupDriver, Config]:
     """Starts Spark for the consumers of these files; and the settings that all share.
 
     Raises:
         Refused: a configuration is wrong, or a sink's options are.
     """
-    tip, timestamp = ends["until_tip"], ends["until_timestamp"]
-    members = [shared_spark.member(path, with_end(configuration(path), tip=tip, timestamp=timestamp)) for path in paths]
+    members = [shared_spark.member(path, with_end(configuration(path), until)) for path in paths]
     configs = {one.key: one.config for one in members}
     return GroupDriver(lambda begin: configs[begin.name], start(members, master), share, up), shared_spark.of_all(members)
 

@@ -43,7 +43,6 @@ class GroupOptions:
     paths: Sequence[Path]
     master: str | None
     share: float
-    ends: Sequence[str]
     until: UntilConfig | None
     check_seconds: float
 
@@ -85,9 +84,10 @@ def run(options: GroupOptions) -> int:
     """
     members, refused, environment = checked(options)
     shared_spark.check(members)
-    share = ["--slot-share", repr(options.share), *(["--master", options.master] if options.master else []), *options.ends]
-    configs = [word for one in members for word in ("--config", str(one.path))]
-    with driving([*configs, *share], environment) as group:
+    master, until = options.master, options.until.option if options.until else None
+    given = {"--slot-share": repr(options.share)} | ({"--master": master} if master else {}) | ({"--until": until} if until else {})
+    words = [word for pair in (*(("--config", str(one.path)) for one in members), *given.items()) for word in pair]
+    with driving(words, environment) as group:
         endings = until_all_ended(group, members)
     return finish(summary([*endings, *refused]))
 

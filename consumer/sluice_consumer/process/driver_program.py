@@ -21,10 +21,9 @@ from sluice_consumer.process.spark_start import SparkStart
 @click.command()
 @click.option("--config", "path", type=click.Path(path_type=Path), required=True)
 @click.option("--master")
-@click.option("--until-tip", is_flag=True)
-@click.option("--until-timestamp")
+@click.option("--until")
 @click.option("--standby", is_flag=True)
-def main(path: Path, master: str | None, until_tip: bool, until_timestamp: str | None, standby: bool) -> None:  # noqa: FBT001 - click passes flags so
+def main(path: Path, master: str | None, until: str | None, standby: bool) -> None:  # noqa: FBT001 - click passes flags so
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
     die_with_parent()
@@ -35,7 +34,7 @@ def main(path: Path, master: str | None, until_tip: bool, until_timestamp: str |
 
     environment = permission(pipe)
     os.environ.update(environment)
-    config = with_end(configuration(path), tip=until_tip, timestamp=until_timestamp)
+    config = with_end(configuration(path), until)
     driver = Driver(config, pipe, lambda: start.session(config, environment), standby=standby)
     leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
 

@@ -100,7 +100,7 @@ def _change(scenario: ScenarioRun, home: Path) -> None:
         scenario.load.stop()
         os.kill(second.pid, signal.SIGTERM)
         _wait(second, TIMEOUT_SECONDS)
-        _wait(start("demo-consumer-3", home / "consumer.json", "--until-tip"), TIMEOUT_SECONDS)
+        _wait(start("demo-consumer-3", home / "consumer.json", "--until", "tip"), TIMEOUT_SECONDS)
 
 
 def start(name: str, config: Path, *options: str) -> Running:

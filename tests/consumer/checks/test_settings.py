@@ -40,11 +40,10 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"until_timestamp": "noon"}, "until.timestamp: 'noon' is not an ISO 8601 time"),
-        ({"until_timestamp": "2026-01-01T01:00:00+01:00"}, "until.timestamp is not after start.timestamp"),
-        ({"until_tip": True, "until_timestamp": "2026-01-02T00:00:00Z"}, "give one of the two"),
-        ({"until_timestamp": "2026-01-02T00:00:00Z"}, None),
-        ({"until_tip": True}, None),
+        ({"until": "noon"}, "--until: 'noon' is not an ISO 8601 time"),
+        ({"until": "2026-01-01T01:00:00+01:00"}, "until.timestamp is not after start.timestamp"),
+        ({"until": "2026-01-02T00:00:00Z"}, None),
+        ({"until": "tip"}, None),
         ({}, "until.timestamp is not after start.timestamp"),
     ],
 )

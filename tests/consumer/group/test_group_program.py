@@ -14,7 +14,7 @@ from sluice_consumer.group import program, shared_spark
 
 
 def options(*paths: str) -> program.GroupOptions:
-    return program.GroupOptions([Path(path) for path in paths], None, 0.25, [], None, 1.0)
+    return program.GroupOptions([Path(path) for path in paths], None, 0.25, None, 1.0)
 
 
 @pytest.fixture(autouse=True)

@@ -367,7 +367,7 @@ def test_a_supervisor_sees_that_its_driver_is_ready() -> None:
         assert child.armed() is None
 
 
-@pytest.mark.parametrize("end", [["--until-tip"], ["--until-timestamp", "2026-01-01T00:00:00Z"]])
+@pytest.mark.parametrize("end", [["--until", "tip"], ["--until", "2026-01-01T00:00:00Z"]])
 def test_a_run_with_an_end_does_not_stand_by(end: list[str], tmp_path: Path) -> None:
     done = CliRunner().invoke(main_module.main, ["--config", str(tmp_path / "none.json"), "--standby", *end])
     assert done.exit_code == 2

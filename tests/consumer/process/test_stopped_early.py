@@ -20,10 +20,10 @@ HEARD = ("env", "--default-signal=INT")
     ("how", "names", "ends", "code", "reason"),
     [
         (signal.SIGINT, "a", [], 0, "Stopped"),
-        (signal.SIGINT, "a", ["--until-tip"], 75, "Interrupted"),
+        (signal.SIGINT, "a", ["--until", "tip"], 75, "Interrupted"),
         (signal.SIGINT, "ab", [], 0, "Stopped"),
         (signal.SIGTERM, "a", [], 0, "Stopped"),
-        (signal.SIGTERM, "ab", ["--until-tip"], 75, "Interrupted"),
+        (signal.SIGTERM, "ab", ["--until", "tip"], 75, "Interrupted"),
     ],
     ids=["a consumer", "a run with an end", "a group", "SIGTERM", "SIGTERM of a group with an end"],
 )

@@ -58,7 +58,8 @@ def test_two_streams_of_one_name_in_two_accounts_are_read_in_one_driver(theirs: 
         "sluice_consumer",
         "--master",
         "local[2,4]",
-        "--until-tip",
+        "--until",
+        "tip",
         *(word for p in paths for word in ("--config", str(p))),
     ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(places.REPO / "consumer"), str(tmp_path)])}

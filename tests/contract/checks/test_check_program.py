@@ -97,7 +97,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables
     changes, said = WRONG[name]
     changed(consumer, changes)
     before = tables()
-    done = consumer.program("--until-tip", "--master", "local[1]", *SURE[1:])
+    done = consumer.program("--until", "tip", "--master", "local[1]", *SURE[1:])
     assert done.returncode == 65, done.stderr
     assert consumer.last_words["message"].startswith(said)
     assert len(said_by_us(done.stderr)) <= 3, done.stderr
@@ -108,7 +108,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables
 @pytest.mark.slow
 def test_a_start_says_at_once_that_nobody_answers_and_that_it_goes_on(consumer: Checked) -> None:
     consumer.written["stream"]["kinesisEndpoint"] = "http://127.0.0.1:1"
-    done = consumer.program("--until-tip", "--master", "local[1]")
+    done = consumer.program("--until", "tip", "--master", "local[1]")
     lines = [line.partition(" ")[2] for line in said_by_us(done.stderr)]
     assert lines[0] == "stream: no answer from http://127.0.0.1:1/: [Errno 111] Connection refused; check stream.kinesisEndpoint; it is tried again"
     progress = [line for line in lines if re.match(r"DescribeStreamSummary of stream .*: no success in \d+ tries over \d+ s, of 60 s: ", line)]
@@ -133,7 +133,7 @@ def late(batch, info):
 def test_a_refusal_after_the_lease_was_taken_releases_it(consumer: Checked, function: str) -> None:
     (consumer.folder / "user_refusing.py").write_text(REFUSING)
     consumer.written["pipeline"]["entrypoint"] = f"user_refusing:{function}"
-    done = consumer.program("--until-tip", "--master", "local[1]")
+    done = consumer.program("--until", "tip", "--master", "local[1]")
     assert (done.returncode, consumer.last_words["message"]) == (65, "pipeline.args.table: there is no such table"), done.stderr
     row = wiring.store(configuration(consumer.path)).consumer()
     assert row is not None

@@ -20,7 +20,7 @@ def to_the_tip(folder: Path, stream: str, endpoints: Mapping[str, str], /, **con
     """Its modules are in the folder. The configuration is the page's, but for its stream."""
     at = {"name": stream, "region": REGION, "kinesisEndpoint": endpoints["KINESIS"], "dynamodbEndpoint": endpoints["DYNAMODB"]}
     (folder / "consumer.json").write_text(json.dumps({"checkpoints": {"table": f"sluice-{uuid.uuid4()}"}, **config, "stream": at}))
-    command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--until", "tip"]
     paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator"))
     environment = os.environ | {"PYTHONPATH": paths, "SLUICE_TERMINATION_LOG": str(folder / "last")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

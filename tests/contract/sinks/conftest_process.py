@@ -55,7 +55,7 @@ class ConsumerProcess:
         path, last = self.folder / "consumer.json", self.folder / "last"
         path.write_text(json.dumps(self.written))
         last.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[1]", "--until-tip"]
+        command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[1]", "--until", "tip"]
         paths = os.pathsep.join([str(ROOT / "consumer"), str(Path(__file__).parent)])
         environment = os.environ | {"PYTHONPATH": paths, "SLUICE_TERMINATION_LOG": str(last), "SLUICE_LOG": "json", "AWS_DEFAULT_REGION": REGION}
         done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=seconds, check=False)

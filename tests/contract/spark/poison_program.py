@@ -79,7 +79,7 @@ def run(
     }
     path = folder / "consumer.json"
     path.write_text(json.dumps(document))
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until", "tip"]
     began = time.monotonic()
     ended = subprocess.run(command, env=environment(folder), stderr=subprocess.PIPE, text=True, timeout=560, check=False)
     return Ended(ended.returncode, ended.stderr, time.monotonic() - began)

@@ -64,7 +64,7 @@ def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(s
     config = embedding(aws, "collect")
     told: list[str] = []
     for generation in (1, 2):
-        embedded.run(spark, config, until_tip=True, tell=told.append)
+        embedded.run(spark, config, until="tip", tell=told.append)
         row = wiring.store(config).consumer()
         assert row is not None
         assert (row.generation, row.released) == (generation, True)
@@ -87,9 +87,9 @@ def test_a_notebook_reads_up_to_a_timestamp_and_later_from_there(spark: SparkSes
     config, arrived = embedding(slow_stream, "collect"), arrivals(slow_stream)
     until = sorted(arrived.values())[len(arrived) // 2]
     for _ in range(2):
-        embedded.run(spark, config, until_timestamp=until.isoformat(), tell=lambda _: None)
+        embedded.run(spark, config, until=until.isoformat(), tell=lambda _: None)
         assert sorted(n for _, numbers in seen for n in numbers) == sorted(n for n, at in arrived.items() if at < until)
-    embedded.run(spark, config, until_tip=True, tell=lambda _: None)
+    embedded.run(spark, config, until="tip", tell=lambda _: None)
     assert sorted(n for _, numbers in seen for n in numbers) == sorted(arrived)
 
 
@@ -109,13 +109,13 @@ def test_two_consumers_at_a_time_do_not_see_each_others_failed_jobs(spark: Spark
 
     def fail() -> None:
         try:
-            embedded.run(spark.newSession(), badly, until_tip=True, tell=lambda _: None)
+            embedded.run(spark.newSession(), badly, until="tip", tell=lambda _: None)
         except Exception as error:  # noqa: BLE001 - judged below
             refused.append(error)
 
     thread = threading.Thread(target=fail)
     thread.start()
-    embedded.run(spark.newSession(), well, until_tip=True, tell=lambda _: None)
+    embedded.run(spark.newSession(), well, until="tip", tell=lambda _: None)
     thread.join(60)
     committed, refusing = (wiring.store(config).consumer() for config in (well, badly))
     assert committed is not None
@@ -169,12 +169,12 @@ def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spar
     """No task failed, so the lease is released: the next run replays without a wait."""
     config = embedding(aws, "fail")
     with pytest.raises(RuntimeError, match="the sink is full"):
-        embedded.run(spark, config, until_tip=True)
+        embedded.run(spark, config, until="tip")
     row = wiring.store(config).consumer()
     assert row is not None
     assert (row.released, row.committed) == (True, 0)
     told = list[str]()
-    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True, tell=told.append)
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until="tip", tell=told.append)
     assert not [line for line in told if "was not released" in line]
     assert seen[0][0] == 1
     assert seen[0][1] == list(range(RECORDS))
@@ -206,12 +206,12 @@ def test_a_refusal_releases_the_lease_so_that_a_corrected_run_begins_at_once(pip
     """Before the first batch no job has run; in a batch all of its jobs are over. The lease is too long to wait for."""
     config = replace(embedding(aws, pipeline), lease_duration_seconds=60)
     with pytest.raises(Refused, match=r"^pipeline\.args\."):
-        embedded.run(spark, config, until_tip=True)
+        embedded.run(spark, config, until="tip")
     row = wiring.store(config).consumer()
     assert row is not None
     assert (row.generation, row.released, row.committed) == (1, True, 0)
     told = list[str]()
-    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True, tell=told.append)
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until="tip", tell=told.append)
     assert not [line for line in told if "was not released" in line]
     assert seen[0][1] == list(range(RECORDS))
 
@@ -220,7 +220,7 @@ def test_a_refusal_beside_a_job_that_runs_keeps_the_lease(spark: SparkSession, a
     """A task may still be writing when the next run begins: it has to wait."""
     config = embedding(aws, "refuse_beside_a_job")
     with pytest.raises(Refused, match="no such table"):
-        embedded.run(spark, config, until_tip=True)
+        embedded.run(spark, config, until="tip")
     row = wiring.store(config).consumer()
     assert row is not None
     assert not row.released
@@ -243,7 +243,7 @@ def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeat
 
     monkeypatch.setattr(embedded, "beating", looking)
     with pytest.raises(error):
-        embedded.run(spark, embedding(aws, pipeline), until_tip=True)
+        embedded.run(spark, embedding(aws, pipeline), until="tip")
     assert at_the_end == [[]]
 
 

@@ -49,7 +49,7 @@ def test_a_group_ends_what_ends_and_names_what_does_not_start(aws: StreamConfig,
     (tmp_path / "group_pipelines.py").write_text(PIPELINES)
     entrypoints = ["group_pipelines:store", "group_pipelines:store", "group_pipelines:nothing"]
     paths = [document(one, tmp_path, f"c{n}", entrypoint) for n, (one, entrypoint) in enumerate(zip(configs, entrypoints, strict=True))]
-    command = [sys.executable, "-m", "sluice_consumer", "--master", "local[2,4]", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--master", "local[2,4]", "--until", "tip"]
     command += [word for path in paths for word in ("--config", str(path))]
     root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": f"{root / 'consumer'}{os.pathsep}{tmp_path}", "SLUICE_LOG": "json"}

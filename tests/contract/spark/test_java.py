@@ -27,12 +27,12 @@ def test_a_consumer_runs_to_the_tip_on_java_21(aws: StreamConfig, tmp_path: Path
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}  # an archive of classes of Java 17
     environment |= {"JAVA_HOME": str(pypi.java_21()), "PYTHONPATH": str(places.REPO / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}
 
-    def run(option: str) -> str:
-        command = [sys.executable, "-m", "sluice_consumer", "--config", str(tmp_path / "consumer.json"), option]
+    def run(*options: str) -> str:
+        command = [sys.executable, "-m", "sluice_consumer", "--config", str(tmp_path / "consumer.json"), *options]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     assert "Java 21" in run("--check")
-    run("--until-tip")
+    run("--until", "tip")
     assert sum(pq.ParquetFile(path).metadata.num_rows for path in (tmp_path / "orders").rglob("*.parquet")) == RECORDS

@@ -50,7 +50,7 @@ def failed(stream: StreamConfig, folder: Path, function: str) -> Said:
     }
     path, words = folder / "consumer.json", folder / "last"
     path.write_text(json.dumps(document))
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until", "tip"]
     paths = os.pathsep.join([str(HERE.parents[2] / "consumer"), str(HERE)])
     environment = os.environ | {"PYTHONPATH": paths, "SLUICE_TERMINATION_LOG": str(words), "SLUICE_LOG": "text", "SLUICE_LOG_LEVEL": ""}
     ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=300, check=False)

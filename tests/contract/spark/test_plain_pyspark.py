@@ -107,7 +107,7 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
 ) -> None:
     config = configuration(busy, "unused:unused")
     path = document(config, tmp_path, metrics={"port": unused_port})
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until", "tip"]
     root = Path(__file__).parents[3]
     last = tmp_path / "last"
     environment = os.environ | {"PYTHONPATH": str(root / "consumer"), "SLUICE_LOG": "json", "SLUICE_TERMINATION_LOG": str(last)}
@@ -161,7 +161,7 @@ def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_leas
     """0 would say that the tip was reached. The open batch was finished, and the next run goes on at once."""
     config = configuration(busy, "unused:unused")
     path = document(config, tmp_path, batch={"intervalSeconds": 600, "maxRecordsPerShard": 1})  # the first batch is far from the tip
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until", "tip"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as child:
         assert child.stderr is not None

@@ -60,7 +60,7 @@ def test_the_ui_and_the_history_server_show_a_consumers_jobs(aws: StreamConfig, 
     }
     (tmp_path / "consumer.json").write_text(json.dumps(config))
     environment = os.environ | {"PYTHONPATH": str(places.REPO / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}
-    command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--until-tip"]
+    command = [sys.executable, "-m", "sluice_consumer", "--config", "consumer.json", "--until", "tip"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "jobs.json").read_text()), "the UI showed no job"

@@ -77,7 +77,7 @@ def test_the_loop_goes_on_where_a_query_ended_and_then_its_directory_is_too_old(
     assert sorted(n for batch in found.values() for n in batch) == list(range(RECORDS))
     seen.clear()
     for _ in range(2):  # each commits a batch at least
-        embedded.run(spark, config, until_tip=True, tell=lambda _: None)
+        embedded.run(spark, config, until="tip", tell=lambda _: None)
     assert not any(numbers for _, numbers in seen)
     with streaming.source(spark, config) as source, pytest.raises(PySparkException, match="restored from a backup"):
         run(source, source.load(), tmp_path / "one", keep)
