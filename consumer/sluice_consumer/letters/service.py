@@ -11,8 +11,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from sluice_checkpoints.aws.boto_calls import attempted, passing
-from sluice_checkpoints.aws.boto_clients import kept_client
+from sluice_checkpoints.aws.boto_clients import attempted, kept_client, passing
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
