@@ -17,8 +17,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.poison.exclusions import ExclusionPorts, Exclusions
-from sluice_consumer.poison.search import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
-from sluice_consumer.poison.search_note import restored, stored
+from sluice_consumer.poison.search import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten, restored, stored
 from sluice_consumer.shards.ranges import BoundRange, Fetched
 
 POLL_SECONDS = 0.5
