@@ -24,7 +24,7 @@ COMPUTES = {
     "sluice_checkpoints.migrate.lineage:deleted_as_finished",
     "sluice_checkpoints.protocol.row_checks:anything",
     "sluice_checkpoints.termination_log:cut",
-    "sluice_consumer.kinesis.cbor_layout:layout",
+    "sluice_consumer.kinesis.cbor_vectorized:layout",
     "sluice_consumer.kinesis.cbor_vectorized:walk",
     "sluice_consumer.kinesis.pacing:_read",
     "sluice_consumer.shards.reader:_up_to",

@@ -26,7 +26,7 @@ from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
-from sluice_consumer.process.own_pod import PodAnnotations
+from sluice_consumer.process.pod import PodAnnotations
 from sluice_consumer.spark.entrypoint import find_in_working_folder
 
 STANDBY = "--standby"

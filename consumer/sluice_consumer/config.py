@@ -65,7 +65,7 @@ class StreamConfig:
 
     @property
     def options(self) -> str:
-        """The options of a command that is about this stream (`sluice_checkpoints.cli.stream_options`), as a shell takes them."""
+        """The options of a command that is about this stream (`sluice_checkpoints.cli.options`), as a shell takes them."""
         named = {"stream": self.arn or self.name, "region": self.region, "role-arn": self.role_arn, "external-id": self.external_id}
         named["role-session-name"] = self.session_name
         return " ".join(f"--{name} {shlex.quote(value)}" for name, value in named.items() if value)

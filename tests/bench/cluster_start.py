@@ -40,7 +40,7 @@ NAME, SHARDS, LEASE = "start", 4, 10
 RAN_SECONDS = 10  # a driver that has run for longer is followed without a pause, as one is by default after ten minutes
 CODE = 'def process(batch, info):\n    batch.write.format("noop").mode("append").save()\n'
 PROGRAMS = (  # by a word of their command line, the first that fits
-    ("sluice_consumer.checks.import_program", "the trial import of the pipeline"),
+    ("sluice_consumer.checks.importing", "the trial import of the pipeline"),
     ("sluice_consumer.process.driver", "driver"),
     ("org.apache.spark.launcher.Main", "Spark's launcher, a JVM"),
     ("KubernetesExecutorBackend", "executor's JVM"),

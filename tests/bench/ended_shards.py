@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice_checkpoints.export import plan as export
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.sluice import KEY, Sluice
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate import plan as migration
 from sluice_checkpoints.migrate.placement import Choices

@@ -26,8 +26,7 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
-from sluice_consumer.shards.looks import LookLimits, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_reader import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource

@@ -16,7 +16,7 @@ TOLD = (  # by the supervisor and the driver
     ("batch 1:", "the first batch is committed"),
 )
 PROGRAMS = (  # by a word of their command line, the first that fits
-    ("sluice_consumer.checks.import_program", "the trial import of the pipeline"),
+    ("sluice_consumer.checks.importing", "the trial import of the pipeline"),
     ("sluice_consumer.process.driver_program", "driver"),
     ("org.apache.spark.launcher.Main", "Spark's launcher, a JVM"),
     ("java", "Spark's JVM"),

@@ -11,12 +11,11 @@ from migrating.bench import Bench
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol import copies, folding, reset_writes, versions
-from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.open_range import RangeKept, RangeLeft, exclude, forfeit, shorten
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.pending_letters import hold, place, published
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note
-from sluice_checkpoints.protocol.poison_writes import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.reset_writes import Move, StoredReset
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import Child, ShardRow

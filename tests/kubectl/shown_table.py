@@ -8,8 +8,8 @@ from datetime import timedelta
 from rich.console import Console
 from scene import NOW
 
+from sluice_checkpoints.cli.show import screen
 from sluice_checkpoints.cli.table_document import document
-from sluice_checkpoints.cli.table_screen import screen
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol import versions

@@ -39,7 +39,7 @@ from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
 from sluice_consumer.poison import exclusions, isolator
 from sluice_consumer.process import session, supervisor
-from sluice_consumer.shards import losses
+from sluice_consumer.shards import ranges
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.run.refusals import report_failing
@@ -368,7 +368,7 @@ def data_lost() -> SimulatedCluster:
 @trouble
 def data_loss_suspected() -> SimulatedCluster:
     place = "shardId-000000000002"
-    told = quoted(losses, "it expired before it was read to its end: unread after 4959…31, last read up to 2026-11-19T10:02:11Z")
+    told = quoted(ranges, "it expired before it was read to its end: unread after 4959…31, last read up to 2026-11-19T10:02:11Z")
     return warned(f"DataLossSuspected: {place}: {told}")
 
 

@@ -1,20 +1,41 @@
-"""botocore clients that are kept. Their calls are signed with shared credentials, as all others are: none of them loads or renews credentials.
+"""botocore clients that are kept, and what an error of their calls means.
 
-botocore reads a file of credentials, or asks a `credential_process`, in the thread of a call and for as long as that takes.
+Their calls are signed with shared credentials, as all others are: none of them loads or renews credentials. botocore reads a file of credentials, or
+asks a `credential_process`, in the thread of a call and for as long as that takes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from botocore import credentials as boto
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.loaders import Loader
+from botocore.session import Session
 
-from sluice_checkpoints.aws.botocore_sessions import new_session
-from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process
-from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process, unavailable
+from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, Again, may_pass
 
 SIGNED_WITH, SIGNED_AGAIN = "sluice_credentials", "sluice_signed_again"  # in the context of a request
+T = TypeVar("T")
+
+
+@functools.cache
+def _models() -> Loader:
+    """What botocore knows of services, 9 MB: read once in a process, which may have many clients, and never changed."""
+    found: Loader = Session().get_component("data_loader")
+    return found
+
+
+def new_session() -> Session:
+    """A session of its own: one that is shared is not thread-safe while clients are made."""
+    made = Session()
+    made.register_component("data_loader", _models())
+    return made
 
 
 class SharedCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has no types
@@ -84,3 +105,32 @@ def _at_once(shared: Credentials, response: Any, context: dict[str, Any]) -> int
         raise Again(f"{code}: the AWS credentials were refused; there are others now, or they are looked for", cause=code)
     context[SIGNED_AGAIN] = True  # botocore does not count these retries
     return 0
+
+
+def attempted(call: Callable[[], T], named: Callable[[ClientError], Exception], refused: Callable[[BotoCoreError], Exception]) -> T:
+    """The result of one attempt at a call.
+
+    Args:
+        call: makes it.
+        named: the error that the service's answer amounts to.
+        refused: the same where no call could be made: no credentials, no region, a bad endpoint.
+
+    Raises:
+        Again: it may succeed if it is made again. Else what `named` or `refused` give.
+    """
+    try:
+        return call()
+    except ClientError as error:
+        raise unavailable(error) or named(error) from error
+    except (BotoConnectionError, HTTPClientError) as error:
+        raise Again(str(error)) from error
+    except BotoCoreError as error:
+        raise unavailable(error) or refused(error) from error
+
+
+def passing(error: ClientError) -> Again | None:
+    """`Again` for an answer that may pass (`retry.may_pass`); None for any other one."""
+    code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
+    if may_pass(error.response["ResponseMetadata"].get("HTTPStatusCode", 0), code, message):
+        return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code in EXPIRED else ""), cause=code)
+    return None

@@ -1,6 +1,7 @@
 """Keeps connections to one service between calls. urllib3 opens them; requests and replies on them are our own code.
 
-Two thirds of a small call's CPU was what urllib3 and the standard library do for each request and reply (docs/performance.md).
+Two thirds of a small call's CPU was what urllib3 and the standard library do for each request and reply (docs/performance.md). Host names are
+resolved within a time limit: the system's resolver has none, and waits for as long as its servers do not answer.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import functools
 import math
 import select
+import socket
 import ssl
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
-from socket import socket
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,11 +25,47 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from sluice_checkpoints.aws import response
-from sluice_checkpoints.aws.host_addresses import Names
 from sluice_checkpoints.aws.response import HttpReply
 
 T = TypeVar("T")
 PORTS = {"http": 80, "https": 443}
+
+
+class Names:
+    """Looks names up in threads of their own. Thread safe.
+
+    Callers that ask for the same name share one look-up. So a server that does not answer holds one thread for each name.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: dict[str, Future[list[str]]] = {}
+
+    def addresses(self, host: str, limit: float) -> list[str]:
+        """The addresses of a host, in the system's order of preference.
+
+        Raises:
+            OSError: there are none, or none came within `limit` seconds.
+        """
+        with self._lock:
+            answer = self._asked.get(host)
+            if answer is None or answer.done():
+                answer = self._asked[host] = Future()
+                threading.Thread(target=_look_up, args=(host, answer), name="names", daemon=True).start()
+        try:
+            return answer.result(limit)
+        except TimeoutError:
+            raise TimeoutError(f"no address of {host} came within {limit:g} s: does the name server answer?") from None
+
+
+def _look_up(host: str, answer: Future[list[str]]) -> None:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in found)))
+    except Exception as error:  # noqa: BLE001 - the waiting caller gets it
+        answer.set_exception(error)
+
+
 NAMES = Names()
 
 
@@ -42,10 +81,10 @@ class TimeLimits:
 class Connections:
     """Calls to one host. Thread safe; `keep` connections are kept open, and each call has one to itself."""
 
-    def __init__(self, host: str, make: Callable[[], socket], keep: int, whole: float = math.inf) -> None:
+    def __init__(self, host: str, make: Callable[[], socket.socket], keep: int, whole: float = math.inf) -> None:
         """`host` is sent as the header. `whole`: seconds that a call may take."""
         self._host, self._make, self._keep, self._whole = host, make, keep, whole
-        self._idle: deque[socket] = deque()
+        self._idle: deque[socket.socket] = deque()
 
     def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         """One call, made once; its reply whatever it says. Of the URL only path and query are looked at.
@@ -71,7 +110,7 @@ class Connections:
         self._give_back(connection, last=reply.last)
         return reply
 
-    def _taken(self) -> socket:
+    def _taken(self) -> socket.socket:
         """The connection used last, for it is the least likely to have been closed since.
 
         A connection that was closed has bytes to read, although nothing was asked.
@@ -86,7 +125,7 @@ class Connections:
             connection.close()
         return self._make()
 
-    def _give_back(self, connection: socket, *, last: bool) -> None:
+    def _give_back(self, connection: socket.socket, *, last: bool) -> None:
         if last or len(self._idle) >= self._keep:
             connection.close()
         else:
@@ -96,7 +135,7 @@ class Connections:
 class _Bounded:
     """A connection that is read from until a time: each receive waits as long as ever, and no longer than what is left."""
 
-    def __init__(self, connection: socket, ends: float) -> None:
+    def __init__(self, connection: socket.socket, ends: float) -> None:
         self._connection, self._ends, self._wait = connection, ends, connection.gettimeout()
 
     def recv(self, size: int, /) -> bytes:
@@ -116,7 +155,7 @@ class _Bounded:
             self._connection.settimeout(self._wait)
 
 
-def _speaks(connection: socket) -> bool:
+def _speaks(connection: socket.socket) -> bool:
     """Whether there is something to read, if only that the other side has closed."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
@@ -152,7 +191,7 @@ def _trusting(authorities: str) -> ssl.SSLContext:
     return context
 
 
-def _open(host: str, port: int, context: ssl.SSLContext | None, waits: TimeLimits) -> socket:
+def _open(host: str, port: int, context: ssl.SSLContext | None, waits: TimeLimits) -> socket.socket:
     """A new connection, to the first of the host's addresses that takes one."""
     failed: Exception | None = None
     ends = time.monotonic() + waits.whole
@@ -166,7 +205,7 @@ def _open(host: str, port: int, context: ssl.SSLContext | None, waits: TimeLimit
     raise failed or OSError(f"{host} has no address")
 
 
-def _connected(address: str, port: int, trusted: tuple[ssl.SSLContext | None, str], waits: TimeLimits) -> socket:
+def _connected(address: str, port: int, trusted: tuple[ssl.SSLContext | None, str], waits: TimeLimits) -> socket.socket:
     """A new connection to an address; encrypted if there is a context, and then the certificate is the host's."""
     context, host = trusted
     if context is None:
@@ -178,6 +217,6 @@ def _connected(address: str, port: int, trusted: tuple[ssl.SSLContext | None, st
     except BaseException:
         made.close()
         raise
-    connection: socket = made.sock
+    connection: socket.socket = made.sock
     connection.settimeout(waits.read)
     return connection

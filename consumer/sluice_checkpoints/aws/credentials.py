@@ -1,16 +1,19 @@
 """AWS credentials that are renewed in a thread of their own: a call never waits for new ones while those at hand are valid.
 
-botocore renews them in whatever thread asks, and waits for as long as the provider takes. A heartbeat cannot wait for that.
+botocore renews them in whatever thread asks, and waits for as long as the provider takes. A heartbeat cannot wait for that. Of each renewal that
+fails botocore logs a traceback, even where it keeps the error to itself. Here it is one line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,7 +29,6 @@ from botocore.exceptions import (
 )
 from botocore.session import Session
 
-from sluice_checkpoints.aws import renewal_log
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import Refused
 
@@ -51,6 +53,8 @@ REFUSED_KEY = frozenset({
 # What you have to correct before there can be credentials.
 MISTAKES = (InfiniteLoopConfigError, InvalidConfigError, PartialCredentialsError, ProfileNotFound, UnknownCredentialError)
 LOOK_SHARE = 10  # a look that takes a second is followed by ten seconds without one
+BOTOCORE = logging.getLogger("botocore.credentials")
+FAILURES: ContextVar[list[BaseException] | None] = ContextVar("FAILURES", default=None)
 
 
 def unavailable(error: BaseException) -> Again | None:
@@ -97,7 +101,7 @@ class Looks:
             if begun < self._next:
                 return None
             try:
-                with renewal_log.failures():
+                with failures():
                     source = load()
                     found = _Held(source, source.get_frozen_credentials()) if source else None
             except Exception as error:  # noqa: BLE001 - providers raise what they like
@@ -183,7 +187,7 @@ class Credentials:
 
     def _renew(self) -> None:
         """One attempt. Its error is raised by the calls that have no valid credentials, and is one line of the log."""
-        with renewal_log.failures() as failed:
+        with failures() as failed:
             try:
                 self._held, self._why = self._renewed(), None
             except Exception as error:  # noqa: BLE001 - providers raise what they like
@@ -226,3 +230,26 @@ def of_process() -> Credentials:
 @functools.lru_cache(maxsize=16)
 def _of_environment(_variables: frozenset[tuple[str, str]]) -> Credentials:
     return Credentials(lambda: Session().get_credentials())
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[list[BaseException]]:
+    """Errors of the renewals in this thread, the last one last. botocore's own lines about them are left out, except at log level DEBUG.
+
+    A renewal that fails more than ten minutes before the end of the present credentials raises nothing: its error is only here.
+    """
+    found: list[BaseException] = []
+    BOTOCORE.addFilter(_kept)  # once: a logger has no filter twice
+    token = FAILURES.set(found)
+    try:
+        yield found
+    finally:
+        FAILURES.reset(token)
+
+
+def _kept(record: logging.LogRecord) -> bool:
+    found, error = FAILURES.get(), record.exc_info[1] if record.exc_info else None
+    if found is None or error is None:
+        return True
+    found.append(error)
+    return log.isEnabledFor(logging.DEBUG)

@@ -22,7 +22,7 @@ from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.passed_records import BotoPassedRecords
+from sluice_checkpoints.stream.first_records import BotoPassedRecords
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from sluice_checkpoints.cli import report
 from sluice_checkpoints.cli import reset as cli_reset
 from sluice_checkpoints.cli import show as cli_show
 from sluice_checkpoints.cli.guard import guarded
-from sluice_checkpoints.cli.stream_options import stream_options
-from sluice_checkpoints.formats.detect import AUTO, FORMATS
-from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.cli.options import stream_options
+from sluice_checkpoints.formats.detect import AUTO, FORMATS, WRITERS
 from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.migrate.placement import FROM_NOW, FROM_START
 

@@ -24,15 +24,14 @@ from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.positions.model import BACK, FORWARD, ResetPlan, ShardMove
 from sluice_checkpoints.positions.ports import ResetPorts
-from sluice_checkpoints.positions.positions_file import PositionsFile
 from sluice_checkpoints.positions.resetter import ResetResult, Resetter
-from sluice_checkpoints.positions.target import FILE, ResetRequest, ResetTarget
+from sluice_checkpoints.positions.target import FILE, PositionsFile, ResetRequest, ResetTarget
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.recent_records import BotoRecentRecords
+from sluice_checkpoints.stream.first_records import BotoRecentRecords
 
 STYLES = {BACK: "yellow", FORWARD: "red"}  # what is passed over is never delivered
 

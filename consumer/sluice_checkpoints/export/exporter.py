@@ -2,34 +2,41 @@
 
 Any step may be repeated: a crash after any single call leads, on the next run, to the same end. No other process consumes: the lease is held, and the
 other system's table must be unchanged. The last write ends Sluice's table for good; coming back is a migration into a new one.
+
+The lease is taken as a driver does, and released on every orderly exit. No shard is fenced. A driver that was thought dead can commit nothing any
+more, because a commit names its generation. What it may still bind belongs to the open batch, which is exported from its start.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sluice_checkpoints.errors import Refused, SourceActive
-from sluice_checkpoints.export.lease import HeldLease, holding
+from sluice_checkpoints.errors import LeaseHeld, Refused, SluiceError, SourceActive
 from sluice_checkpoints.export.plan import ExportPlan, SluiceSide, TargetSide, plan
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats import detect, kcl
 from sluice_checkpoints.formats.changes import in_transactions, write_rows
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.reader import refuse
 from sluice_checkpoints.formats.sluice import refusals
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table
 from sluice_checkpoints.formats.writer import FormatWriter
-from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
 from sluice_checkpoints.migrate.overrides import SourceScan, refused
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
 from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher, take_over
+from sluice_checkpoints.protocol.lease_keeper import LeaseKeeper
 from sluice_checkpoints.protocol.rows import EXPORTED, ConsumerRow
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 PLANNED = "PLANNED"
+LOST = "another epoch took the consumer's lease; nothing more is exported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +253,44 @@ class Exporter:
             write_rows(self._ports.targets, self._request.to, changes)
             written += len(changes)
             self._ports.progress.wrote(written, len(made.changes))
+
+
+class HeldLease(LeaseKeeper):
+    """A lease that is ours, and whether the table was exported under it."""
+
+    def __init__(self, taken: TakenLease, ports: ExportPorts) -> None:
+        super().__init__(ports, taken.row.lease_millis, taken.sent)
+        self.row, self.epoch = taken.row, taken.epoch
+        self.exported = False
+        self._store = ports.store
+
+    def beat(self) -> None:
+        if not self._store.beat(self.epoch):
+            raise LeaseHeld(LOST)
+
+    def finish(self, to: str) -> None:
+        """The last write: this lease cannot be taken again.
+
+        Raises:
+            LeaseHeld: it is another's already.
+        """
+        if not self._store.export(self.epoch, to):
+            raise LeaseHeld(LOST)
+        self.exported = True
+
+
+@contextmanager
+def holding(ports: ExportPorts, lease_millis: int, at: str) -> Iterator[HeldLease]:
+    """Takes the lease; releases it in the end unless the table was exported. `at` is the time, for people.
+
+    Raises:
+        LeaseHeld: the consumer runs: suspend it, or wait until it has stopped.
+    """
+    watcher = Watcher(ports.clock, ports.sleep, lambda seconds: ports.progress.waiting(seconds, "the consumer's lease runs out"))
+    held = HeldLease(take_over(ports.store, LeaseRequest(lease_millis, ports.holder, at), watcher), ports)
+    try:
+        yield held
+    finally:
+        if not held.exported:
+            with suppress(SluiceError):  # what ended the block is what counts; an unreleased lease runs out
+                ports.store.release(held.epoch)

@@ -1,7 +1,7 @@
 """Writing another system's table, on the way back: the port, and the change of one row.
 
 A row changes only from exactly what was read to what is wanted: every attribute that its format knows is part of the condition. A concurrent change
-by the other system wins. Nothing is deleted. `kcl_writer` and its like know the rows of one format.
+by the other system wins. Nothing is deleted. `kcl` and its like know the rows of one format.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Chooses the reader of a source, by the keys of its tables or by name. If the two disagree, it refuses."""
+"""The formats that are known. Chooses the one of a source, by the keys of its tables or by name. If the two disagree, it refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.kcl import Kcl
-from sluice_checkpoints.formats.kinsumer import CHECKPOINTS, Kinsumer
-from sluice_checkpoints.formats.nifi import Nifi
+from sluice_checkpoints.formats.kcl import KCL, Kcl
+from sluice_checkpoints.formats.kinsumer import CHECKPOINTS, KINSUMER, Kinsumer
+from sluice_checkpoints.formats.nifi import NIFI, Nifi
 from sluice_checkpoints.formats.reader import Format
 from sluice_checkpoints.formats.sluice import Sluice
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, SourceTables
-from sluice_checkpoints.formats.vmware_go_kcl import VmwareGoKcl
+from sluice_checkpoints.formats.vmware_go_kcl import VMWARE_GO_KCL, VmwareGoKcl
 
 AUTO = "auto"
 NO_TABLE = "If it is a checkpoint table of another system, start at a time instead, by spec.start (docs/migrate/awslabs.md)"
@@ -19,6 +19,7 @@ NO_TABLE = "If it is a checkpoint table of another system, start at a time inste
 REPLICATION = "aws:rep:"
 # The first that fits is chosen: NiFi's come before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
 FORMATS: tuple[Format, ...] = (Nifi(), Kcl(), VmwareGoKcl(), Kinsumer(), Sluice())
+WRITERS = {writer.name: writer for writer in (KCL, NIFI, VMWARE_GO_KCL, KINSUMER)}
 
 
 def choose(name: str, table: str, schemas: Mapping[str, KeySchema]) -> Format:

@@ -4,6 +4,13 @@ Key `leaseKey` (HASH, S) = shard id, or `<account>:<stream>:<creation second>:<s
 `DynamoDBLeaseSerializer`, checked against tables that KCL 1.15, 2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows are among
 the leases; 3.0 to 3.4 keep them in two tables beside. They are known by `entityType` or by name and skipped. Everything else is refused by row: an
 attribute of a version that was not examined may be the one that holds the position.
+
+On the way back: KCL continues **at** the record of its checkpoint and drops user records up to (sequence, sub-sequence). Both are compared as
+numbers, the latter as a Java long (`ExtendedSequenceNumber.compareTo`, `ProcessTask.filterAndGetMaxExtendedSequenceNumber`; an iterator
+AT_SEQUENCE_NUMBER in `KinesisDataFetcher`). It stores the sub-sequence as N and reads it by `new Long` or `Long.valueOf` (`DynamoUtils.safeGetLong`).
+It checks only that it is not negative (`ShardRecordProcessorCheckpointer.checkpoint`, on the application's own calls). So a record that is done as a
+whole has the largest long there is. No user record of it comes again, however many it holds, and every later record is larger (tried with KCL 3.0's
+own class).
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from sluice_checkpoints.formats.reader import (
     read_rows,
 )
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import StreamIdentity
 
@@ -60,7 +68,7 @@ TYPES = {
     "entityType": "S",
 }
 MULTI_TYPES = TYPES | {"streamName": "S", "shardId": "S"}
-# A sub-sequence that no user record exceeds (Java's Long.MAX_VALUE): the whole Kinesis record is done. Only Sluice writes it (`kcl_writer`).
+# A sub-sequence that no user record exceeds (Java's Long.MAX_VALUE): the whole Kinesis record is done. Only Sluice writes it (`_sub`).
 WHOLE_RECORD = 2**63 - 1
 SENTINELS = {
     "TRIM_HORIZON": StoredPosition("TRIM_HORIZON", TRIM_HORIZON),
@@ -68,6 +76,9 @@ SENTINELS = {
     "LATEST": StoredPosition("LATEST"),
     "AT_TIMESTAMP": StoredPosition("AT_TIMESTAMP", at_timestamp=True),
 }
+# Owners, and what an application had prepared and never confirmed.
+TAKEN_OUT = frozenset({"leaseOwner", "checkpointOwner", "pendingCheckpoint", "pendingCheckpointSubSequenceNumber", "pendingCheckpointState"})
+WORDS = {"TRIM_HORIZON": "TRIM_HORIZON", "END": "SHARD_END"}
 
 
 class Kcl(FormatReader):
@@ -207,3 +218,32 @@ def _handoff(item: RawItem) -> tuple[str, ...]:
     """While a lease is handed over, `checkpointOwner` is its old owner, which may still checkpoint: the position is the row's in any case."""
     old = text_or_none(item, "checkpointOwner")
     return () if old is None else (f"was being handed over by {old} when its consumer stopped; its position is the last one written",)
+
+
+def _row(place: RowContent, had: RawItem) -> RawItem:
+    position = place.position or TRIM_HORIZON
+    shard = place.shard
+    row = {name: tagged for name, tagged in had.items() if name not in TAKEN_OUT} | {
+        "leaseKey": {"S": shard.id},
+        "checkpoint": {"S": position.sequence or WORDS[position.at]},
+        "checkpointSubSequenceNumber": {"N": str(_sub(position))},
+        "ownerSwitchesSinceCheckpoint": {"N": "0"},
+        "startingHashKey": {"S": str(shard.starting_hash)},
+        "endingHashKey": {"S": str(shard.ending_hash)},
+    }
+    row |= {"parentShardId": {"SS": sorted(shard.parents)}} if shard.parents else {}
+    return row | ({"childShardIds": {"SS": sorted(place.children)}} if position.at == "END" and place.children else {})
+
+
+def _sub(position: Position) -> int:
+    if position.sequence is None:
+        return 0
+    return WHOLE_RECORD if position.sub is None else position.sub
+
+
+def _stamp(_place: RowContent, had: RawItem) -> RawItem:
+    """The counter is what KCL's own conditions ask for: a worker that slept and wakes up finds another and gives up."""
+    return {"leaseCounter": {"N": str(count(had, "leaseCounter") + 1 if had else 0)}}
+
+
+KCL = FormatWriter(Kcl(), KEY, TYPES, _row, _stamp, supports_subsequence=True)

@@ -5,6 +5,9 @@ KCL table copies into `<table>_migration`, deletes the main table, creates it ag
 positions in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a row the higher
 position counts. A copy is never ahead of what it was copied from, and NiFi itself only moves the main table. If a copy of a KCL row is ahead of it
 all the same, the KCL row counts.
+
+On the way back: NiFi continues after the whole record of `sequenceNumber` and reads nothing else for that (`KinesisShardManager.readCheckpoint`). It
+stores no end of a shard and no word for one that was not started. NiFi itself writes a row without a number when it takes a lease.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from sluice_checkpoints.formats import kcl
 from sluice_checkpoints.formats.attributes import check_types, count, shard_id, text, text_or_none
 from sluice_checkpoints.formats.reader import FormatReader, Problem, Reading, SortedRows, SourceShard, StoredPosition, UnrelatedRow, read_rows
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import SEQUENCE_NUMBER, Position
 from sluice_checkpoints.stream.model import StreamIdentity
 
@@ -35,6 +39,7 @@ MARKER_TYPES = ROW | {
     "renameStartedAt": "N",
 }
 ROWLESS = "NiFi stores no row before the first checkpoint, and its migration from KCL drops the rows of finished and of unstarted shards"
+TAKEN_OUT = frozenset({"leaseOwner", "leaseExpiry", "subSequenceNumber", "sequenceNumber"})
 
 
 class Nifi(FormatReader):
@@ -196,3 +201,26 @@ def _notes(snapshot: Snapshot) -> Iterable[str]:
         f"NiFi's own migration was interrupted: {half} is there, and the main table {main}. Do not start NiFi on it again; its next start may "
         "delete the only copy (NIFI-16003)"
     )
+
+
+def _row(place: RowContent, had: RawItem) -> RawItem:
+    row = {name: tagged for name, tagged in had.items() if name not in TAKEN_OUT}
+    row |= {"streamName": {"S": place.stream}, "shardId": {"S": place.shard.id}}
+    sequence = place.position.sequence if place.position else None
+    return row | ({"sequenceNumber": {"S": sequence}} if sequence else {})
+
+
+def _stamp(place: RowContent, _had: RawItem) -> RawItem:
+    return {"lastUpdateTimestamp": {"N": str(place.millis)}}
+
+
+NIFI = FormatWriter(
+    Nifi(),
+    KEY,
+    SHARD_TYPES,
+    _row,
+    _stamp,
+    supports_shard_end=False,
+    unstarted="set the processor's Initial Stream Position to TRIM_HORIZON",
+    conflicting_suffixes=((HALF_MADE, "NiFi's own migration was interrupted, and its next start copies that table over this one"),),
+)

@@ -2,6 +2,9 @@
 
 Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
 means the whole Kinesis record, even where the application had stopped inside an aggregate. Only one parent is stored.
+
+On the way back: a row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`), It writes a row without Checkpoint itself
+for a shard that it has only just taken. Then its InitialPosition counts, which is LATEST by default.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, shard_id, text_or_none
 from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position
 from sluice_checkpoints.stream.model import StreamIdentity
 
@@ -20,6 +24,7 @@ SHARD_END = "SHARD_END"
 TYPES = {"ShardID": "S", "AssignedTo": "S", "LeaseTimeout": "S", "Checkpoint": "S", "ParentShardId": "S", "ClaimRequest": "S"}
 # Version 1 writes whole seconds, version 2 fractions (time.RFC3339 and RFC3339Nano of Go).
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+TAKEN_OUT = frozenset({"AssignedTo", "LeaseTimeout", "ClaimRequest", "Checkpoint"})
 
 
 class VmwareGoKcl(FormatReader):
@@ -70,3 +75,19 @@ def _claim(item: RawItem) -> tuple[str, ...]:
     """With a claim another worker asks for the lease. It says nothing about the position."""
     wish = text_or_none(item, "ClaimRequest")
     return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its position is the last one written",)
+
+
+def _row(place: RowContent, had: RawItem) -> RawItem:
+    row = {name: tagged for name, tagged in had.items() if name not in TAKEN_OUT} | {"ShardID": {"S": place.shard.id}}
+    row |= {"ParentShardId": {"S": place.shard.parents[0]}} if place.shard.parents else {}
+    if place.position is None:
+        return row
+    return row | {"Checkpoint": {"S": place.position.sequence or SHARD_END}}
+
+
+def _stamp(_place: RowContent, _had: RawItem) -> RawItem:
+    return {}
+
+
+UNSTARTED = "set InitialPositionInStream to TRIM_HORIZON (its default is LATEST, which leaves records out)"
+VMWARE_GO_KCL = FormatWriter(VmwareGoKcl(), KEY, TYPES, _row, _stamp, unstarted=UNSTARTED)

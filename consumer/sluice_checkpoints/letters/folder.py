@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from sluice_checkpoints.aws.boto_calls import attempted
-from sluice_checkpoints.aws.boto_clients import kept_client
+from sluice_checkpoints.aws.boto_clients import attempted, kept_client
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters import pending

@@ -16,7 +16,7 @@ from sluice_checkpoints.formats.attributes import SHARD_ID
 from sluice_checkpoints.formats.reader import Format, Problem, refuse
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table, check_target
-from sluice_checkpoints.migrate import ways_on
+from sluice_checkpoints.migrate import overrides
 from sluice_checkpoints.migrate.claim import HeldClaim, holding
 from sluice_checkpoints.migrate.overrides import SourceScan, check_chosen, understand
 from sluice_checkpoints.migrate.placement import Choices
@@ -175,7 +175,7 @@ class Migrator:
         _check_time(choices.timestamp_millis, shards.date_millis)
         scan = SourceScan(seen.format, seen.snapshot, stream, shards)
         found = understand(scan, choices)
-        refuse(found.reading.problems, ways_on.for_rows(scan, choices, found.reading.problems))
+        refuse(found.reading.problems, overrides.for_rows(scan, choices, found.reading.problems))
         compared = Compared(found.reading, found.snapshot, stream, shards, choices.places)
         _refuse_others(scan, choices, compared, compared.contradictions())
         made = plan(PlanInput(found.reading, shards, self._request.source, earlier), choices)
@@ -297,7 +297,7 @@ class Migrator:
 def _refuse_others(scan: SourceScan, choices: Choices, compared: Compared, problems: Sequence[Problem]) -> None:
     """Raises `Refused` for rows that cannot be of the stream, if there are any."""
     wrong = frozenset(i for problem in problems for i in SHARD_ID.findall(problem.row or "")[-1:])
-    way_on = ways_on.if_others_agree(compared.agreeing(wrong), ways_on.for_rows(scan, choices, problems))
+    way_on = overrides.if_others_agree(compared.agreeing(wrong), overrides.for_rows(scan, choices, problems))
     refuse_other_stream(scan.stream, problems, way_on=way_on)
 
 

@@ -14,8 +14,8 @@ from functools import cached_property
 
 from sluice_checkpoints.formats.reader import Reading, SourceShard, refuse_all
 from sluice_checkpoints.migrate.lineage import Lineage
+from sluice_checkpoints.migrate.overrides import if_others_agree, placing
 from sluice_checkpoints.migrate.placement import RULES, Choices, Placement, PlacementCase, problem_with
-from sluice_checkpoints.migrate.ways_on import if_others_agree, placing
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import Child, Item, ShardRow
 from sluice_checkpoints.stream.model import Shard, ShardList

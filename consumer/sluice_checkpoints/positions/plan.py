@@ -8,9 +8,8 @@ from dataclasses import replace
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.positions.file_placement import FilePlacement, edited
 from sluice_checkpoints.positions.model import BACK, FORWARD, UNCHANGED, ResetPlan, ShardMove, Situation
-from sluice_checkpoints.positions.placement import CLOCK_SLACK_MILLIS, Placed, ResetPlacement
+from sluice_checkpoints.positions.placement import CLOCK_SLACK_MILLIS, FilePlacement, Placed, ResetPlacement, edited
 from sluice_checkpoints.positions.scope import ShardGraph, check_listing, named, out_of_order, scope
 from sluice_checkpoints.positions.target import NEWEST, OLDEST, ResetRequest, ResetTarget, iso
 from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis

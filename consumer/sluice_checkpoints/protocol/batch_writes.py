@@ -10,9 +10,30 @@ from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol import reader_keys
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow, stored_iterator
 from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Equals, Path, Table, Update, equals
+
+
+def reader_key(generation: int, task: str) -> str:
+    """The key in `ShardRow.readers` of a task, or of what reads instead of it, in the epoch of this generation.
+
+    A task of Spark is `"<stage id>.<partition id>"`. Keys are written and taken apart here only.
+    """
+    return f"{generation}.{task}"
+
+
+def is_of(key: str, generation: int) -> bool:
+    """Whether the reader is of the epoch of this generation."""
+    return key.startswith(reader_key(generation, ""))
+
+
+def generation_of(key: str) -> int:
+    """The generation of a reader's epoch.
+
+    Raises:
+        ValueError: the key begins with no number.
+    """
+    return int(key.partition(".")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +46,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt:
-    """The attempt of a task that emits a range. `key` is that of `ShardRow.readers` (`reader_keys`)."""
+    """The attempt of a task that emits a range. `key` is that of `ShardRow.readers` (`reader_key`)."""
 
     key: str
     attempt: int
@@ -155,7 +176,7 @@ class BatchSteps:
         Raises:
             Fenced: a later epoch took over.
         """
-        own = {key: attempt for key, attempt in row.readers.items() if reader_keys.is_of(key, epoch.generation)}
+        own = {key: attempt for key, attempt in row.readers.items() if is_of(key, epoch.generation)}
         left = replace(row, readers=own, replays=row.replays - (len(row.readers) - len(own)))
         outcome = self.table.write(
             Update(

@@ -18,7 +18,7 @@ class IsolationNote:
 
     Attributes:
         batch: of which it is. While another batch is open, only `hour` and `excluded` say something.
-        search: what was known, as `sluice_consumer.poison.search_note` writes it.
+        search: what was known, as `sluice_consumer.poison.search` writes it.
         failed: the error of a failure that nobody has counted yet. `told`: the same with its stacks, for people.
         hour: hours since 1970; excluded: how many records were excluded in it. ever: how many ever were.
     """

@@ -14,8 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws import denials
-from sluice_checkpoints.aws.boto_calls import attempted, passing
-from sluice_checkpoints.aws.boto_clients import kept_client
+from sluice_checkpoints.aws.boto_clients import attempted, kept_client, passing
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.aws.signed_http import service_url

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.position import END
-from sluice_checkpoints.protocol import pending_letters, reader_keys, reset_writes
+from sluice_checkpoints.protocol import batch_writes, pending_letters, reset_writes
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
@@ -96,7 +96,7 @@ def waits(before: ShardRow, after: ShardRow) -> int:
 
 def unread(row: ShardRow, generation: int) -> int:
     """User records of a committed range that no task of this epoch read."""
-    return 0 if any(reader_keys.is_of(key, generation) for key in row.readers) else row.records
+    return 0 if any(batch_writes.is_of(key, generation) for key in row.readers) else row.records
 
 
 def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
+from sluice_checkpoints.protocol.open_range import RangeLeft, forfeit
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Consumer

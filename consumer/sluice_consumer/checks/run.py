@@ -1,20 +1,25 @@
-"""The checks in their order, and who makes them: `--check`, and every start."""
+"""The checks in their order, and who makes them: `--check`, and every start.
+
+Each check has its time. Python cannot end a thread, so one that hangs is left behind: it holds nothing and ends with the process.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from sluice_consumer import logs
-from sluice_consumer.checks import java, services, settings, sink, stream, table
-from sluice_consumer.checks.bounded import within
+from sluice_consumer.checks import local, services, stream, table
 from sluice_consumer.checks.facts import SECONDS, StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartCheck, StartCheckResult, found, in_order
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, OutOfTime, StartCheck, StartCheckResult, found, in_order
 from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
 
 Check = StartCheck[StartFacts]
+T = TypeVar("T")
 
 
 def _here(advice: str) -> CheckFinding:
@@ -26,9 +31,9 @@ def _elsewhere(advice: str) -> CheckFinding:
 
 
 CHECKS = (
-    Check("config", "the configuration file", _elsewhere("is its volume there?"), settings.config),
-    Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), settings.entrypoint),
-    Check("java", "Java, and its version", _here("Spark starts it"), java.check_java),
+    Check("config", "the configuration file", _elsewhere("is its volume there?"), local.config),
+    Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), local.entrypoint),
+    Check("java", "Java, and its version", _here("Spark starts it"), local.check_java),
     Check("credentials", "AWS credentials, as botocore finds them", _elsewhere("is their provider there?"), services.credentials),
     Check(
         "stream",
@@ -42,7 +47,7 @@ CHECKS = (
         _elsewhere("check stream.region, stream.dynamodbEndpoint and the network"),
         table.check_table,
     ),
-    Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), sink.check_sink),
+    Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), local.check_sink),
 )
 
 
@@ -87,3 +92,27 @@ def before_start(
         elif finding.outcome is CheckOutcome.WARNING:
             logs.warn(f"{result.name}: {finding.said}")
     return facts.config or configuration(path), {ENCODING: "json"} if facts.json_only else {}
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What `call` returns or raises.
+
+    Raises:
+        OutOfTime: it takes longer.
+    """
+    returned, raised = list[T](), list[Exception]()
+
+    def run() -> None:
+        try:
+            returned.append(call())
+        except Exception as error:  # noqa: BLE001 - raised again, in the caller's thread
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="check", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not returned:
+        raise OutOfTime(f"no end within {seconds:g} s")
+    return returned[0]

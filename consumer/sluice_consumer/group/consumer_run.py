@@ -22,8 +22,7 @@ from sluice_consumer.group import sink_settings
 from sluice_consumer.group.messages import Begin, Over, shortened
 from sluice_consumer.group.prepare_watch import PrepareControls, PrepareWatch, StartOverdue
 from sluice_consumer.group.retries import ends_for_good
-from sluice_consumer.group.slot_queue import SlotQueue
-from sluice_consumer.group.start_turns import StartTurns
+from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue, Isolator
 from sluice_consumer.process import overdue, pod, stacks
@@ -35,9 +34,8 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
-from sluice_consumer.spark.job_tags import PREFIX, tag_of
+from sluice_consumer.spark.job_tags import PREFIX, TaggedWork, tag_of
 from sluice_consumer.spark.jobs import Remembered
-from sluice_consumer.spark.tagged_work import TaggedWork
 
 log = logging.getLogger(__name__)
 POOL = "spark.scheduler.pool"

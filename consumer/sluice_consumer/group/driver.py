@@ -20,8 +20,7 @@ from sluice_consumer.config import Config
 from sluice_consumer.group.consumer_run import ConsumerRun, RunPorts
 from sluice_consumer.group.messages import Beat, Begin, Doing, Drain, DriverReads, Executors, Leave, Lose, Message, Over, parsed, shortened
 from sluice_consumer.group.metrics import GroupMetrics
-from sluice_consumer.group.slot_queue import SlotQueue
-from sluice_consumer.group.start_turns import StartTurns
+from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.group.work_guards import Act, EpochWork
 from sluice_consumer.process.armed_timer import PROCESS, ArmedTimer
 from sluice_consumer.process.ending import Ending, ending_of, leave, report

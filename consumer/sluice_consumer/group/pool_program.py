@@ -33,8 +33,7 @@ from sluice_consumer.group.seats import REPORT, BeginSeat, MemberSeat, SeatBook,
 from sluice_consumer.group.shared_spark import Member, in_group
 from sluice_consumer.process import pod, supervisor
 from sluice_consumer.process.ending import Ending, ending_of, finish
-from sluice_consumer.process.own_pod import PodAnnotations
-from sluice_consumer.process.pod import POLL_SECONDS, TABLE_MADE
+from sluice_consumer.process.pod import POLL_SECONDS, TABLE_MADE, PodAnnotations
 from sluice_consumer.process.sigterm import set_on_term
 
 WORDS, ALL_WORDS = 1000, 50_000  # characters of a message in an exit, and of those of all: they have to fit into the annotations of a pod

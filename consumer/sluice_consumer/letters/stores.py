@@ -22,8 +22,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches.batch_letters import Letters, LetterStore
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import DeadLetterConfig
-from sluice_consumer.letters.kinesis import KinesisLetters
-from sluice_consumer.letters.sqs import SqsLetters
+from sluice_consumer.letters.services import KinesisLetters, SqsLetters
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.spark.engine import SparkEngine
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.plurals import counted, plural
 from sluice_checkpoints.position import END, Position
+from sluice_checkpoints.protocol.open_range import RangeKept, shorten
 from sluice_checkpoints.protocol.poison_note import noted
-from sluice_checkpoints.protocol.poison_writes import RangeKept, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.poison.exclusions import ExclusionPorts, Exclusions
-from sluice_consumer.poison.search import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
-from sluice_consumer.poison.search_note import restored, stored
+from sluice_consumer.poison.search import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten, restored, stored
 from sluice_consumer.shards.ranges import BoundRange, Fetched
 
 POLL_SECONDS = 0.5

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from sluice_checkpoints.protocol.poison_note import note, noted
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.config import OnErrorConfig
-from sluice_consumer.poison.search import DoubtLimits, Search
-from sluice_consumer.poison.search_note import stored
+from sluice_consumer.poison.search import DoubtLimits, Search, stored
 from sluice_consumer.process.ending import Ending
 
 STATUS = 1  # of a process that `faulthandler` ends

@@ -30,7 +30,7 @@ from sluice_consumer.process.ending import END_REACHED, READY, STOPPED, Ending, 
 from sluice_consumer.process.executor_drains import drains
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
-from sluice_consumer.process.own_pod import PodAnnotations
+from sluice_consumer.process.pod import PodAnnotations
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch

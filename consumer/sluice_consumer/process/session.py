@@ -37,15 +37,13 @@ from sluice_consumer.letters.stores import check_former
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.load import steady
 from sluice_consumer.metrics.progress import Backfill, BatchProgress, spec_versions
-from sluice_consumer.metrics.requests import RequestFigures
-from sluice_consumer.metrics.rows import RowFigures
+from sluice_consumer.metrics.rows import RequestFigures, RowFigures
 from sluice_consumer.poison.isolator import Isolator, SettlePatience
 from sluice_consumer.process import migrated_source, overdue, pod, poison_ports, wiring
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
-from sluice_consumer.shards.looks import LookLimits, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
 from sluice_consumer.spark.engine import SparkEngine

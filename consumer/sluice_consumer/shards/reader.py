@@ -13,7 +13,7 @@ from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound
-from sluice_consumer.shards import cut, losses
+from sluice_consumer.shards import ranges
 from sluice_consumer.shards.collect import RangeBuffer, RecordColumnSet
 from sluice_consumer.shards.pages import ShardPages
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
@@ -128,7 +128,7 @@ class ShardReader:
         An empty one is believed to be at the tip only when two replies say so. A closed shard may answer "nothing, at the tip" once before it answers
         that it has ended (kinesalite does). The next range would then begin with the same answer again.
         """
-        buffer, wanted = pages.buffer, cut.before(page.records, limits.until_millis)
+        buffer, wanted = pages.buffer, ranges.before(page.records, limits.until_millis)
         if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
             return self._cut(pages, page)
         if limits.until_millis is not None and wanted < len(page.records):
@@ -198,7 +198,7 @@ class ShardReader:
         if listed.get(place.shard_id) is not None:
             raise ShardNotFound(f"{place.shard_id} is in the list of shards, but Kinesis does not find it at {place.position}")
         children = listed.children_of(place.shard_id)
-        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, note=losses.vanished(place))
+        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, note=ranges.vanished(place))
 
     def _listed(self) -> ShardList:
         """All shards, of the very stream that the table is of: ids of shards repeat in one that was made again.
@@ -221,8 +221,8 @@ class ShardReader:
             raise Refused(f"stream {identity.name} was deleted and created again: the positions in this table are of another stream")
 
     def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
-        told = losses.overtaken(place, self._identity, page.server_millis)
-        if told is None and (earlier := losses.overtaken_before(place, self._identity, page.server_millis)):
+        told = ranges.overtaken(place, self._identity, page.server_millis)
+        if told is None and (earlier := ranges.overtaken_before(place, self._identity, page.server_millis)):
             return None if self._is_whole(place) else earlier
         return told
 
@@ -258,7 +258,7 @@ class ShardReader:
             return None
         if _up_to(self._oldest(place.shard_id).records, came_to):
             return None
-        return losses.gone(place)
+        return ranges.gone(place)
 
     def _oldest(self, shard_id: str) -> Page:
         """A reply with the oldest record of a shard, or without any if it has none."""

@@ -9,10 +9,9 @@ from typing import Any
 
 from sluice_consumer.sinks.delta import delta
 from sluice_consumer.sinks.documents import json_rows
-from sluice_consumer.sinks.files import committed_files
 from sluice_consumer.sinks.foreach import Part, foreach
 from sluice_consumer.sinks.iceberg import iceberg
-from sluice_consumer.sinks.parquet import parquet
+from sluice_consumer.sinks.parquet import committed_files, parquet
 
 __all__ = ["Part", "committed_files", "delta", "foreach", "iceberg", "json_rows", "parquet", "settings"]
 

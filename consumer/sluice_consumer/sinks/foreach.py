@@ -1,7 +1,12 @@
-"""Calls a function of the user's for each shard of a batch: databases, queues, HTTP (docs/sinks.md, "Databases")."""
+"""Calls a function of the user's for each shard of a batch: databases, queues, HTTP (docs/sinks.md, "Databases").
+
+A position is of a shard, whose rows have to be in one part of the DataFrame, neighbours of each other. Those that come in a second part would be
+skipped as old. So this is known before any is stored.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -12,13 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import pipelines
+from sluice_consumer.columns import FORMAT
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.poison import worker_errors
-from sluice_consumer.sinks import options, shard_parts
+from sluice_consumer.sinks import options
 from sluice_consumer.sinks.positions import PartReading, Rows
 
 COUNTED = "shardId STRING, rows BIGINT"
 REDRIVE = "-redrive"  # the consumer of a redrive of dead letters ends in it (docs/dead-letters.md)
+PARTS = "shardId STRING"
+KEEPS = frozenset({"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"})  # row by row, in the task that has the row
+READS = "DataSourceV2ScanRelation"
 
 
 @dataclass(frozen=True)
@@ -106,11 +115,11 @@ class Foreach:
         """
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         self._begin(info, name)
-        shard_parts.check(batch)
+        refuse_apart(batch)
         pipelines.LETTERS.storing(info.consumer)
         key = (f"{identity(info)}.{name}" if name else identity(info), info.batch)
         counted = batch.mapInArrow(calls(called, key, dict(info.args)), COUNTED).collect()
-        shard_parts.together((row.shardId for row in counted), "rows may be missing")
+        together((row.shardId for row in counted), "rows may be missing")
 
     def _begin(self, info: BatchInfo, name: str) -> None:
         issue, before = self._issues.get(info.consumer, (None, frozenset[str]()))
@@ -160,3 +169,41 @@ class _Counted:
 
 
 foreach = Foreach()
+
+
+def refuse_apart(batch: DataFrame) -> None:
+    """Refuses rows that came apart. What the data source gives is never apart; other plans are looked at first, which runs them once more.
+
+    Raises:
+        Refused: naming a shard. Else what reading raises.
+    """
+    if as_read(batch._jdf.queryExecution().optimizedPlan()):  # noqa: SLF001 - Spark has no other way to ask
+        return
+    together((row.shardId for row in batch.mapInArrow(_parts, PARTS).collect()), "nothing was stored")
+
+
+def together(shards: Iterable[str], told: str) -> None:
+    """Refuses a shard that is named twice: once for each of its parts. `told`: what has become of its rows.
+
+    Raises:
+        Refused: naming it.
+    """
+    if apart := sorted(shard for shard, parts in Counter(shards).items() if parts > 1):
+        raise Refused(
+            f"foreach: the rows of {apart[0]} came in several parts, so their positions are not in order; {told}. "
+            "Leave `repartition`, `union` and joins out before `foreach`, or sort: repartition('shardId').sortWithinPartitions('shardId', …)"
+        )
+
+
+def as_read(plan: Any) -> bool:
+    """Whether a plan takes the batch's rows one by one as the data source gives them, with nothing that moves or mixes them. Unknown is no."""
+    while plan.nodeName() in KEEPS:
+        plan = plan.children().head()
+    return str(plan.nodeName()) == READS and str(plan.relation().table().name()) == FORMAT
+
+
+def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    worker_errors.install()
+    every = (shard for batch in batches for shard in batch.column("shardId").to_pylist())
+    for shard, _ in groupby(every):
+        yield pa.RecordBatch.from_pydict({"shardId": [shard]})

@@ -4,13 +4,16 @@ The mark is a tag, `sluice-<consumer>-<batch>`: snapshots that a tag names do no
 A transaction of references alone publishes them: it moves `main` to the staged snapshot, and the mark. Iceberg does not apply it again if anybody
 committed since it began, so the mark is looked at in it. And there is no file that it deletes when it fails: the catalog may have carried it out,
 and refused it when Iceberg's client sent it again (apache/iceberg#12818). A plain append recognises its own snapshot then.
+
+What the table shows of its past is read the same way, and how its owner gets out of a doubt is said here.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -21,16 +24,84 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import lineage
 from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.edge import chain
-from sluice_consumer.sinks.iceberg_history import ATTEMPT, BATCH, CONSUMER, TableHistory, branch, staging, tag, undone
-from sluice_consumer.sinks.lineage import Mark
+from sluice_consumer.sinks.lineage import LineageSnapshot, Mark
 from sluice_consumer.sinks.once import MarkMoved, Publish, StagedLost
 
+CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
 FOR_EVER = 2**63 - 1
 MAIN = "main"
 FASTER = frozenset({"CommitFailedException", "CommitStateUnknownException"})
 """Iceberg's words for another writer that was faster, and for a lost reply."""
 OF_REFS = FASTER | {"ValidationException", "IllegalArgumentException"}
 """And for a tag or branch that is gone, or there already."""
+
+
+class TableHistory:
+    """`lineage.SnapshotLineage` of a table as it was when this was made."""
+
+    def __init__(self, table: Any) -> None:
+        self._table, self._known = table, dict[int, LineageSnapshot | None]()
+        current = table.currentSnapshot()
+        self.main: int | None = current.snapshotId() if current is not None else None
+
+    def snapshot(self, number: int) -> LineageSnapshot | None:
+        if number not in self._known:
+            found = self._table.snapshot(number)
+            self._known[number] = _read(found) if found is not None else None
+        return self._known[number]
+
+    def tags(self, consumer: str) -> Mapping[int, int]:
+        return {batch: self.refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
+
+    def branch(self, consumer: str) -> int | None:
+        number, is_tag = self.refs.get(branch(consumer), (None, False))
+        return None if is_tag else number
+
+    def _marks(self, consumer: str) -> Iterator[int]:
+        head = tag(consumer, "")
+        for name, (_, is_tag) in self.refs.items():
+            if is_tag and name.startswith(head) and name[len(head) :].isdigit():
+                yield int(name[len(head) :])
+
+    @cached_property
+    def refs(self) -> dict[str, tuple[int, bool]]:
+        """Snapshots of all tags and branches by name, and whether each is a tag."""
+        return {str(name): (ref.snapshotId(), bool(ref.isTag())) for name, ref in self._table.refs().items()}
+
+
+def _read(found: Any) -> LineageSnapshot:
+    summary = found.summary()
+    consumer, batch = summary.get(CONSUMER), summary.get(BATCH)
+    number = int(batch) if batch and str(batch).isdigit() else None
+    return LineageSnapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number)
+
+
+def tag(consumer: str, batch: int | str) -> str:
+    """The name of a mark."""
+    return f"sluice-{consumer}-{batch}"
+
+
+def branch(consumer: str) -> str:
+    """The name of the branch that moves with the mark."""
+    return f"sluice-{consumer}"
+
+
+def staging(consumer: str) -> str:
+    """The name of the branch on which a consumer stages. It is no other consumer's `branch` or `tag`."""
+    return f"sluice_{consumer}"
+
+
+def undone(name: str, history: TableHistory, key: tuple[str, int], mark: Mark) -> Refused:
+    """The refusal of a table that no longer holds a batch it was given, with both ways out (statements of Iceberg's SQL extensions)."""
+    consumer, batch = key
+    tags = "".join(f"ALTER TABLE {name} DROP TAG IF EXISTS `{tag(consumer, each)}`; " for each in sorted(history.tags(consumer)))
+    catalog, _, table = name.partition(".")
+    return Refused(
+        f"pipeline.args.table: {name}: batch {mark.batch} of consumer {consumer} was added in snapshot {mark.lost}, and the table no longer holds "
+        f"it: main was moved back, or the table was replaced. To continue with the table as it is, and add batch {batch}: "
+        f"{tags}ALTER TABLE {name} DROP BRANCH IF EXISTS `{branch(consumer)}`. "
+        f"To bring back what the table held: CALL {catalog}.system.set_current_snapshot('{table}', {mark.lost})"
+    )
 
 
 class IcebergTable:

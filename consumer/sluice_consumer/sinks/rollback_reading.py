@@ -14,8 +14,7 @@ from sluice_consumer.sinks import iceberg_catalog, rollback, stores
 from sluice_consumer.sinks.delta_history import KnownBatches, whole_history
 from sluice_consumer.sinks.delta_table import DeltaTable, require
 from sluice_consumer.sinks.edge import in_terms_of
-from sluice_consumer.sinks.iceberg_history import TableHistory, branch, staging, tag
-from sluice_consumer.sinks.iceberg_table import MAIN, IcebergTable
+from sluice_consumer.sinks.iceberg_table import MAIN, IcebergTable, TableHistory, branch, staging, tag
 from sluice_consumer.sinks.manifest import BatchFiles
 from sluice_consumer.sinks.rollback import Rollback
 

@@ -24,7 +24,7 @@ from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint
 from sluice_checkpoints.errors import LostRace, SluiceError
 from sluice_checkpoints.plurals import counted
-from sluice_checkpoints.protocol.reader_keys import reader_key
+from sluice_checkpoints.protocol.batch_writes import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.address import StreamAddress

@@ -20,11 +20,10 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_read import BatchRead
-from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
+from sluice_consumer.spark.data_source import OPTION, SluiceDataSource, register
 from sluice_consumer.spark.entrypoint import Process, load
 from sluice_consumer.spark.job_tags import tag_of, tagged
 from sluice_consumer.spark.jobs import Jobs, Remembered
-from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.warmup import WarmUp
 

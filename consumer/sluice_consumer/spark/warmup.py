@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice_consumer.spark.data_source import register
 from sluice_consumer.spark.executors import registered
-from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import each, stages
 from sluice_consumer.spark.warmup_source import TASKS, WarmUpSource
 

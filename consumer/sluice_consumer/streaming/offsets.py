@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.protocol.reader_keys import generation_of
+from sluice_checkpoints.protocol.batch_writes import generation_of
 from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.protocol.reader_keys import reader_key
+from sluice_checkpoints.protocol.batch_writes import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner

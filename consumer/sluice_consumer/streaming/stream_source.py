@@ -29,12 +29,10 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.looks import LOOK_SECONDS, Every
 from sluice_consumer.spark import features, stream_query
-from sluice_consumer.spark.data_source import SluiceDataSource
+from sluice_consumer.spark.data_source import SluiceDataSource, register
 from sluice_consumer.spark.engine import reading
-from sluice_consumer.spark.registration import register
 from sluice_consumer.spark.status import SparkStatus, heartbeat
-from sluice_consumer.spark.stream_channel import ChannelHandler, serving
-from sluice_consumer.spark.stream_reader import OPTION
+from sluice_consumer.spark.stream_reader import OPTION, ChannelHandler, serving
 from sluice_consumer.streaming.jobs import QueryJobs
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.overdue import QueryPorts, QueryWatch

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_checkpoints.aws.boto_clients import kept_client
-from sluice_checkpoints.aws.botocore_sessions import new_session
+from sluice_checkpoints.aws.boto_clients import kept_client, new_session
 
 
 @pytest.mark.usefixtures("credentials")

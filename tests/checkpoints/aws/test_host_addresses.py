@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.aws.host_addresses import Names
+from sluice_checkpoints.aws.connections import Names
 
 
 class System:
@@ -25,7 +25,7 @@ class System:
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     made = System()
-    monkeypatch.setattr("sluice_checkpoints.aws.host_addresses.socket.getaddrinfo", made.getaddrinfo)
+    monkeypatch.setattr("sluice_checkpoints.aws.connections.socket.getaddrinfo", made.getaddrinfo)
     return made
 
 

@@ -29,8 +29,8 @@ from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.kinesis.http import connect
-from sluice_consumer.letters import service
-from sluice_consumer.letters.service import LetterService
+from sluice_consumer.letters import services
+from sluice_consumer.letters.services import LetterService
 from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 REGION = "us-east-1"
@@ -168,7 +168,7 @@ def caller(name: str, url: str, limit: float = 30.0) -> Callable[[], Any]:
         case "Kinesis, boto3":
             return BotoStreamCatalog(StreamAddress("orders", REGION, url), patience).describe
         case _:
-            letters = LetterService(service.client("sqs", REGION, url), "onError.deadLetter.sqs", f"{url}/0/q", "rights", patience)
+            letters = LetterService(services.client("sqs", REGION, url), "onError.deadLetter.sqs", f"{url}/0/q", "rights", patience)
             return partial(letters.call, "GetQueueAttributes", "get_queue_attributes", {"QueueUrl": letters.place, "AttributeNames": ["All"]})
 
 

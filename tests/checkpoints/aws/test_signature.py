@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_checkpoints.aws.connections import host_header
-from sluice_checkpoints.aws.signature import SignableRequest, signed
+from sluice_checkpoints.aws.signed_http import SignableRequest, signed
 
 NOW = datetime(2026, 11, 22, 23, 59, 59, tzinfo=UTC)
 VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)

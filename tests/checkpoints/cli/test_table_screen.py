@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sluice_checkpoints.cli.durations import lasting, moment, parsed
+from sluice_checkpoints.cli.show import lag, lasting, moment, parsed, screen
 from sluice_checkpoints.cli.table_document import document
-from sluice_checkpoints.cli.table_screen import lag, screen
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol import versions

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # `exporting`: tests have no
 
 from exporting.bench import Bench, Crash
 
-from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.formats.detect import WRITERS
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from exporting.lease import RUNS, split, untouched
 
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export.exporter import EXPORTED, Exporter
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
-from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.migrate.store import MigrationClaim
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import Watcher, take_over

@@ -7,8 +7,8 @@ import pytest
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export.plan import KEPT, UNCHANGED, WRITTEN, ExportPlan, PlannedShard, SluiceSide, TargetSide, as_document, plan
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity

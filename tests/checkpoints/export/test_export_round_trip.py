@@ -9,10 +9,9 @@ from exporting.bench import FOUR, OLD, ONE, THREE, TWO, ZERO, Bench, Catalog
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts as Exports
 from sluice_checkpoints.export.ports import ExportRequest as Export
-from sluice_checkpoints.formats.kcl_writer import KCL
+from sluice_checkpoints.formats.kcl import KCL
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.memory.migration import MemoryTargets
-from sluice_checkpoints.memory.target_tables import MemoryTargetTables
+from sluice_checkpoints.memory.migration import MemoryTargets, MemoryTargetTables
 from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position

@@ -10,11 +10,11 @@ from typing import Any
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.memory.migration import MemoryTargetTables
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
-from sluice_checkpoints.memory.target_tables import MemoryTargetTables
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import CONSUMER, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore

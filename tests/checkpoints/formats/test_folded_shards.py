@@ -13,10 +13,10 @@ from sluice_checkpoints.diagnose.model import Observation
 from sluice_checkpoints.diagnose.rules import diagnose
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export import plan as export
+from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.reader import Reading
 from sluice_checkpoints.formats.sluice import KEY, Sluice
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate import plan as migration
 from sluice_checkpoints.migrate.placement import Choices

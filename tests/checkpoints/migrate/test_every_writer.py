@@ -18,8 +18,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.sluice import KEY
-from sluice_checkpoints.memory.migration import MemorySources
-from sluice_checkpoints.memory.target_tables import MemoryTargetTables
+from sluice_checkpoints.memory.migration import MemorySources, MemoryTargetTables
 from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.encoding import item_to_wire

@@ -16,7 +16,7 @@ from migrating.stage import Case
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import choose
 from sluice_checkpoints.migrate.migrator import MigrationResult
-from sluice_checkpoints.migrate.ways_on import PLACES
+from sluice_checkpoints.migrate.overrides import PLACES
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import MIGRATION
 

@@ -18,9 +18,8 @@ from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.cli.table_document import document
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.positions.positions_file import PositionsFile
 from sluice_checkpoints.positions.resetter import Resetter
-from sluice_checkpoints.positions.target import FILE, ResetRequest, ResetTarget
+from sluice_checkpoints.positions.target import FILE, PositionsFile, ResetRequest, ResetTarget
 
 Document = dict[str, Any]
 

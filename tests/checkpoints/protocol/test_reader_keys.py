@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.protocol.reader_keys import generation_of, is_of, reader_key
+from sluice_checkpoints.protocol.batch_writes import generation_of, is_of, reader_key
 
 GENERATIONS = st.integers(min_value=0, max_value=10**6)
 

@@ -8,8 +8,7 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.first_record import CALLS
-from sluice_checkpoints.stream.passed_records import BotoPassedRecords
+from sluice_checkpoints.stream.first_records import CALLS, BotoPassedRecords
 
 A, GONE = "shardId-000000000000", "shardId-000000000001"
 

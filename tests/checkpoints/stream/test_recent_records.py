@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
-from sluice_checkpoints.stream.first_record import CALLS
-from sluice_checkpoints.stream.recent_records import BotoRecentRecords
+from sluice_checkpoints.stream.first_records import CALLS, BotoRecentRecords
 
 A, GONE = "shardId-000000000000", "shardId-000000000001"
 MILLIS = 1_700_000_000_123

@@ -24,8 +24,7 @@ from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS, Probe, ShardLooks
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 

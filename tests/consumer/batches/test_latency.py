@@ -22,8 +22,7 @@ from sluice_consumer.kinesis.client import Page
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import LookLimits, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 

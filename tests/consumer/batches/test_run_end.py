@@ -26,10 +26,9 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig, UntilConfig
 from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
-from sluice_consumer.shards import cut
+from sluice_consumer.shards import ranges
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import Probe, ShardLooks
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 
@@ -539,7 +538,7 @@ def sabotage(rule: str, witness: Witness) -> Callable[[Patch], Patch]:
 @sabotage("the cut comes before the bind", test_what_comes_after_the_end_of_a_run_stays_unread)
 def no_cut(patch: pytest.MonkeyPatch) -> None:
     """Ranges go on as if there were no end."""
-    patch.setattr(cut, "before", lambda records, _until: len(records))
+    patch.setattr(ranges, "before", lambda records, _until: len(records))
 
 
 @sabotage("what lies behind the cut is not delivered, whatever its arrival", out_of_order)
@@ -549,7 +548,7 @@ def filtered(patch: pytest.MonkeyPatch) -> None:
     def before(records: Any, until: int | None) -> int:
         return max((i + 1 for i, arrival in enumerate(records.arrival_millis) if until is None or arrival < until), default=0)
 
-    patch.setattr(cut, "before", before)
+    patch.setattr(ranges, "before", before)
 
 
 def at_once(patch: pytest.MonkeyPatch) -> None:

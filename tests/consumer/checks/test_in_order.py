@@ -11,8 +11,8 @@ from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.stream.model import StreamNotFound
 from sluice_consumer.checks import run
-from sluice_consumer.checks.bounded import within
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome, OutOfTime, StartCheck, found, in_order
+from sluice_consumer.checks.run import within
 
 LATE = CheckFinding(CheckOutcome.NO_ANSWER, "check the network")
 NAMES = ("first", "second", "third")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.checks import settings
+from sluice_consumer.checks import local
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckOutcome
 from sluice_consumer.process import configmap_code
@@ -32,8 +32,8 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartFacts:
 def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutcome, str]:
     pipeline = {"entrypoint": entrypoint, "args": args}
     facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
-    assert settings.config(facts).outcome is CheckOutcome.OK
-    finding = settings.entrypoint(facts)
+    assert local.config(facts).outcome is CheckOutcome.OK
+    finding = local.entrypoint(facts)
     return finding.outcome, finding.said
 
 
@@ -53,11 +53,11 @@ def test_the_end_that_options_name_is_checked_with_the_start(facts: StartFacts, 
     facts.path.write_text(json.dumps(given | ({} if options else {"until": {"timestamp": "2025-12-31T00:00:00Z"}})))
     asked = replace(facts, **options)
     if says is None:
-        assert settings.config(asked).outcome is CheckOutcome.OK
+        assert local.config(asked).outcome is CheckOutcome.OK
         assert asked.given.until is not None
         return
     with pytest.raises(Refused, match=says):
-        settings.config(asked)
+        local.config(asked)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_region_that_no_partition_has_is_named_before_its_hosts_are_waited_for
     """A warning: AWS may have opened it since. An emulator may have any."""
     stream = {"name": "orders", "region": region, **endpoints}
     facts.path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "a:b"}}))
-    found = settings.config(facts)
+    found = local.config(facts)
     assert (found.outcome, "did you mean eu-west-1?" in found.said) == (outcome, outcome is CheckOutcome.WARNING)
 
 
@@ -113,7 +113,7 @@ def test_a_function_that_was_imported_well_is_not_imported_again_and_one_that_ra
 
 def test_a_file_that_is_not_there(facts: StartFacts) -> None:
     with pytest.raises(Refused, match=r"^--config .*consumer\.json: No such file"):
-        settings.config(facts)
+        local.config(facts)
 
 
 def test_modules_out_of_a_config_map_are_imported_from_a_copy_of_their_own(

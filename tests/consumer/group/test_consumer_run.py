@@ -14,7 +14,7 @@ from supervising import CONFIG
 
 from sluice_consumer.group.consumer_run import ConsumerRun, RunPorts
 from sluice_consumer.group.messages import Begin, Over, line, shortened
-from sluice_consumer.group.slot_queue import ROUND
+from sluice_consumer.group.turns import ROUND
 from sluice_consumer.process.armed_timer import PROCESS, ArmedTimer
 from sluice_consumer.process.ending import Ending
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice_consumer.group.slot_queue import SlotQueue
-from sluice_consumer.group.start_turns import StartTurns
+from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.poison.isolator import BatchInterrupt
 from sluice_consumer.process.overdue_here import raise_in
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice_consumer.group.slot_queue import LONGEST_SECONDS, MOST, ROUND, SlotQueue, name_of
+from sluice_consumer.group.turns import MOST, ROUND, SLOT_SECONDS, SlotQueue, name_of
 
 MEMBERS, SLOTS, TURNS = 40, 2, 2000
 
@@ -49,7 +49,7 @@ def test_where_slots_are_few_no_consumer_waits_longer_than_another() -> None:
 
 
 def test_what_hangs_holds_the_others_up_for_a_while_only() -> None:
-    assert max(queued(0.1, hanging=7)) <= LONGEST_SECONDS / 0.1
+    assert max(queued(0.1, hanging=7)) <= SLOT_SECONDS / 0.1
 
 
 def test_by_their_own_names_most_would_never_come() -> None:
@@ -74,7 +74,7 @@ def test_numbers_are_few_and_no_two_have_one() -> None:
     queue = SlotQueue(clock=lambda: now[0])
     held = {-1: queue.joined(-1)}
     for turn in range(4 * ROUND):
-        now[0] += LONGEST_SECONDS
+        now[0] += SLOT_SECONDS
         held[turn % MEMBERS] = queue.joined(turn % MEMBERS)
         assert len(set(held.values())) == len(held)
         assert None not in held.values()
@@ -142,10 +142,10 @@ def test_a_batch_that_takes_long_is_passed_by_none_that_begins_later(begun: int)
     long = queue.joined("long")
     assert long == begun
     for turn in range(5 * ROUND):
-        now[0] += LONGEST_SECONDS / 10
+        now[0] += SLOT_SECONDS / 10
         number = queue.joined(turn % MEMBERS)
         if number is None:  # the others of the round before end, and the long one takes more than a minute
-            now[0] += LONGEST_SECONDS
+            now[0] += SLOT_SECONDS
             for who in range(MEMBERS):
                 queue.leave(who)
             number = queue.joined(turn % MEMBERS)

@@ -6,7 +6,7 @@ import threading
 
 from patience import PATIENCE
 
-from sluice_consumer.group.start_turns import AT_ONCE, LONGEST_SECONDS, StartTurns
+from sluice_consumer.group.turns import AT_ONCE, TURN_SECONDS, StartTurns
 
 
 def taken(turns: StartTurns, who: object, stopped: threading.Event) -> threading.Event:
@@ -40,7 +40,7 @@ def test_a_start_that_hangs_keeps_the_others_for_a_while_only() -> None:
     assert all(taken(turns, number, never).wait(PATIENCE) for number in range(AT_ONCE))
     next_one = taken(turns, "next", never)
     assert not next_one.wait(0.3)
-    now[0] = LONGEST_SECONDS
+    now[0] = TURN_SECONDS
     assert next_one.wait(PATIENCE)
 
 

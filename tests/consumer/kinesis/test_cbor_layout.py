@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading.cbor import Style, head, seconds, text
 
-from sluice_consumer.kinesis.cbor_layout import BYTES, TEXT, layout, string
+from sluice_consumer.kinesis.cbor_vectorized import BYTES, TEXT, layout, string
 
 SEQUENCE = "4" * 56
 MILLIS = 1_700_000_000_123

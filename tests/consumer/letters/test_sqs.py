@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_consumer.letters.sqs import address, request
+from sluice_consumer.letters.services import address, request
 
 LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k\x00é", b"\xff", 7, 3, "ValueError: \ufffe")
 FIFO = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters.fifo"

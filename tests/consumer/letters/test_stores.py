@@ -13,7 +13,7 @@ from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.letters.letter import LONGEST, DeadLetter, writable
 from sluice_checkpoints.letters.pending import REJECTED, PendingName
 from sluice_consumer.batches.batch_letters import Letters
-from sluice_consumer.letters.service import document
+from sluice_consumer.letters.services import document
 from sluice_consumer.letters.stores import LetterNotWritten, NamedFailures
 from sluice_consumer.process.poison_ports import judged
 

@@ -25,8 +25,7 @@ from sluice_consumer.batches.planner import TableView
 from sluice_consumer.config import MetricsConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import FAMILIES, DriverMetrics, Family
-from sluice_consumer.metrics.requests import RequestFigures
-from sluice_consumer.metrics.rows import RowFigures
+from sluice_consumer.metrics.rows import RequestFigures, RowFigures
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(?P<name>sluice_\w+)` \| (?P<kind>\w+) \|(?P<labels>[^|]*)\| (?P<help>[^|]+) \|", re.MULTILINE)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_consumer.poison.search import HANG, BatchFailure, Evidence, Exclude, Search
-from sluice_consumer.poison.search_note import restored, stored
+from sluice_consumer.poison.search import HANG, BatchFailure, Evidence, Exclude, Search, restored, stored
 
 HANGS = BatchFailure("BatchOverdue at m.py:1", transient=False, at=100.0, kind=HANG)
 

@@ -12,8 +12,7 @@ from supervising import CONFIG, leased
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note, noted
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.config import DeadLetterConfig, OnErrorConfig
-from sluice_consumer.poison.search import DoubtLimits, Search
-from sluice_consumer.poison.search_note import restored
+from sluice_consumer.poison.search import DoubtLimits, Search, restored
 from sluice_consumer.process.armed_timer import ERROR, ArmedTimer
 from sluice_consumer.process.child_process import DriverProcess, end_group
 from sluice_consumer.process.ending import Ending

@@ -17,8 +17,8 @@ import pytest
 import trustme
 from urllib3.exceptions import HTTPError
 
-from sluice_consumer.process import own_pod
-from sluice_consumer.process.own_pod import PodAnnotations, PodCallRefused
+from sluice_consumer.process import pod
+from sluice_consumer.process.pod import PodAnnotations, PodCallRefused
 from sluice_consumer.spark.conf import PodAddress
 
 HERE = PodAddress("driver-1", "space", "10.0.0.7", "uid-1")
@@ -41,7 +41,7 @@ class ApiServer(HTTPServer):
         authority.issue_cert("127.0.0.1").configure_cert(self.context)
 
     def client(self) -> PodAnnotations:
-        return PodAnnotations(HERE, self.folder, {own_pod.HOST: "127.0.0.1", own_pod.PORT: str(self.server_port)})
+        return PodAnnotations(HERE, self.folder, {pod.HOST: "127.0.0.1", pod.PORT: str(self.server_port)})
 
 
 class Handler(BaseHTTPRequestHandler):

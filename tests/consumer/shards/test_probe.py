@@ -8,7 +8,7 @@ from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards.probe import FOLLOWED, Probe
+from sluice_consumer.shards.looks import FOLLOWED, Probe
 
 
 def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.spark.stream_channel import ChannelClient, ChannelFailed, ChannelServer, serving
+from sluice_consumer.spark.stream_reader import ChannelClient, ChannelFailed, ChannelServer, serving
 
 
 def refuse(*_: Any) -> None:

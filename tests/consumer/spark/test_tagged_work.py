@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from py4j.protocol import Py4JError
 
-from sluice_consumer.spark.tagged_work import TaggedWork
+from sluice_consumer.spark.job_tags import TaggedWork
 
 
 @dataclass

@@ -16,8 +16,7 @@ from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_consumer.batches.folding import FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.kinesis.memory import MemoryKinesis
-from sluice_consumer.shards.looks import LookLimits, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.planner import StreamPlanner

@@ -27,9 +27,8 @@ from sluice_checkpoints.cli.diagnose import DiagnosePorts
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import client
-from sluice_checkpoints.formats.detect import FORMATS
+from sluice_checkpoints.formats.detect import FORMATS, WRITERS
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
-from sluice_checkpoints.formats.writers import WRITERS
 
 EXAMPLES = int(os.environ.get("SLUICE_FUZZ", "40"))
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller example is not worth minutes of a service's time

@@ -8,7 +8,7 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
+from sluice_checkpoints.protocol.open_range import RangeLeft, forfeit
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put, Table

@@ -10,7 +10,7 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.protocol.poison_writes import RangeKept, exclude, shorten
+from sluice_checkpoints.protocol.open_range import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
 from sluice_checkpoints.protocol.table import Put, Table

@@ -10,7 +10,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import ShardNotFound
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import Probe
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ReplayShort, ShardReader
 

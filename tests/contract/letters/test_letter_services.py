@@ -18,8 +18,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.config import DeadLetterConfig, StreamConfig
-from sluice_consumer.letters.kinesis import KinesisLetters
-from sluice_consumer.letters.sqs import SqsLetters
+from sluice_consumer.letters.services import KinesisLetters, SqsLetters
 from sluice_consumer.letters.stores import letters_of
 from sluice_consumer.sinks.edge import SinkUnavailable
 from sluice_consumer.spark.engine import SparkEngine

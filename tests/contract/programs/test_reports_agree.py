@@ -13,7 +13,7 @@ import pytest
 
 from sluice_consumer import config as configs
 from sluice_consumer.driver_report import DriverReport, DriverWarning, ExecutorDrain, ReportPhase, SpecVersion, WarningReason
-from sluice_consumer.process import own_pod, pod
+from sluice_consumer.process import pod
 from sluice_kubectl.screens import words
 from sluice_operator.names import camel
 from sluice_operator.observe import parse
@@ -105,7 +105,7 @@ def test_every_warning_of_a_driver_is_a_condition() -> None:
 
 def test_a_driver_that_works_is_never_silent_for_long() -> None:
     """Two reports in a row may be lost."""
-    assert timedelta(seconds=2 * pod.ALIVE_SECONDS + own_pod.SECONDS) < running.STALE
+    assert timedelta(seconds=2 * pod.ALIVE_SECONDS + pod.SECONDS) < running.STALE
     assert timedelta(milliseconds=words.STALE) == running.STALE
 
 

@@ -17,8 +17,7 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import MetricsConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import DriverMetrics
-from sluice_consumer.metrics.requests import RequestFigures
-from sluice_consumer.metrics.rows import RowFigures
+from sluice_consumer.metrics.rows import RequestFigures, RowFigures
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import ResourceKey

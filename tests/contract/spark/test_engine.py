@@ -13,10 +13,9 @@ from worker_look import WorkerLook
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.spark.data_source import SluiceDataSource
+from sluice_consumer.spark.data_source import SluiceDataSource, register
 from sluice_consumer.spark.engine import ProcessExited
 from sluice_consumer.spark.jobs import JobsNotDone
-from sluice_consumer.spark.registration import register
 
 pytestmark = pytest.mark.spark
 

@@ -25,9 +25,8 @@ from sluice_consumer.group.consumer_run import ConsumerRun, RunPorts
 from sluice_consumer.group.messages import Begin
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.spark.job_memory import JobMemory
-from sluice_consumer.spark.job_tags import tagged
+from sluice_consumer.spark.job_tags import TaggedWork, tagged
 from sluice_consumer.spark.status import SparkStatus
-from sluice_consumer.spark.tagged_work import TaggedWork
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PAUSE = threading.Event()  # never set

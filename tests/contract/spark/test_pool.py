@@ -19,7 +19,8 @@ import trustme
 from conftest_spark import RECORDS, configuration, stream_document
 
 from sluice_consumer.config import Config, StreamConfig
-from sluice_consumer.process import own_pod, wiring
+from sluice_consumer.process import wiring
+from sluice_consumer.process.pod import HOST, PORT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 UID, PATIENCE = "pod-uid", 180.0
@@ -37,7 +38,7 @@ import sys
 from pathlib import Path
 from sluice_consumer.__main__ import main
 from sluice_consumer.group import pool_program
-from sluice_consumer.process.own_pod import PodAnnotations
+from sluice_consumer.process.pod import PodAnnotations
 account = Path(sys.argv.pop())
 pool_program.PodAnnotations = lambda here: PodAnnotations(here, account)
 main()
@@ -128,7 +129,7 @@ def running(pod: OnePod, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     (folder / "pool.json").write_text(json.dumps({"name": "small", "slotShare": 0.5, "sparkConf": {"spark.master": "local[2,4]"}}))
     root = Path(__file__).parents[3]
     here = {"SLUICE_POD_NAME": "small-pool-1", "SLUICE_POD_NAMESPACE": "shop", "SLUICE_POD_UID": UID, "SLUICE_POD_IP": "127.0.0.1"}
-    api = {own_pod.HOST: "127.0.0.1", own_pod.PORT: str(pod.server_port), "SLUICE_TERMINATION_LOG": str(folder / "last")}
+    api = {HOST: "127.0.0.1", PORT: str(pod.server_port), "SLUICE_TERMINATION_LOG": str(folder / "last")}
     environment = os.environ | here | api | {"PYTHONPATH": f"{root / 'consumer'}{os.pathsep}{folder}", "SLUICE_LOG": "json"}
     command = [sys.executable, "-c", PROGRAM, "pool", "--config", str(folder / "pool.json"), str(folder)]
     with (folder / "log").open("wb") as log:

@@ -24,8 +24,8 @@ from executors_kubelet import ADDRESS, Admin, Kubelet
 from simulated_cluster import SPEC
 
 from sluice_consumer import config as configs
-from sluice_consumer.process import own_pod
-from sluice_consumer.process.own_pod import PodAnnotations, PodCallRefused
+from sluice_consumer.process import pod
+from sluice_consumer.process.pod import PodAnnotations, PodCallRefused
 from sluice_consumer.spark import conf, spark_home
 from sluice_lab import places
 from sluice_lab.machine import apiserver, processes
@@ -205,7 +205,7 @@ def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, 
     (folder / "token").write_text(f"{token}\n")
     (folder / "ca.crt").write_bytes(server.authority.read_bytes())
     host, _, port = server.url.removeprefix("https://").partition(":")
-    reached = {own_pod.HOST: host, own_pod.PORT: port}
+    reached = {pod.HOST: host, pod.PORT: port}
     annotations = PodAnnotations(here, folder, reached)
     assert annotations.read()["sluice.dev/executors"] == "2"
     annotations.write({"sluice.dev/report": "{}"})

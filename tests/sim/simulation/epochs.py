@@ -35,8 +35,7 @@ from sluice_consumer.process import standby, supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
-from sluice_consumer.shards.looks import LookLimits, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
 
 if TYPE_CHECKING:
     from simulation.world import World

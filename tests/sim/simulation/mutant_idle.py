@@ -11,7 +11,7 @@ from simulation.mutant import Patch, mutant
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches import consumer, loop, planner
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards import looks, probe
+from sluice_consumer.shards import looks
 from sluice_consumer.shards.looks import Look
 
 
@@ -92,7 +92,7 @@ def looked_at_once(patch: Patch) -> None:
 )
 def on_the_way(patch: Patch) -> None:
     """A shard is left out for as long as its looks take to the tip."""
-    patch.setattr(probe.Probe, "idle", lambda self: not _found(self))
+    patch.setattr(looks.Probe, "idle", lambda self: not _found(self))
 
 
 @mutant(
@@ -103,8 +103,8 @@ def on_the_way(patch: Patch) -> None:
 def found_once(patch: Patch) -> None:
     """The next look stands behind the record that nobody has read."""
 
-    def idle(self: probe.Probe) -> bool:
-        for _ in range(probe.FOLLOWED):
+    def idle(self: looks.Probe) -> bool:
+        for _ in range(looks.FOLLOWED):
             try:
                 page = self._page()
             except IteratorExpired:
@@ -117,12 +117,12 @@ def found_once(patch: Patch) -> None:
                 return not len(page.records) and page.next_iterator is not None
         return False
 
-    patch.setattr(probe.Probe, "idle", idle)
+    patch.setattr(looks.Probe, "idle", idle)
 
 
 def _found(self: Any) -> bool:
     """Whether a look found something; it may not have come to the tip."""
-    for _ in range(probe.FOLLOWED):
+    for _ in range(looks.FOLLOWED):
         try:
             page = self._page()
         except IteratorExpired:

@@ -13,7 +13,7 @@ from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.retention import Loss
-from sluice_consumer.shards import bind, losses, reader
+from sluice_consumer.shards import bind, ranges, reader
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import Fetched
 
@@ -255,7 +255,7 @@ def checkpoints_without_their_record(patch: Patch) -> None:
 )
 def believes_a_raised_retention(patch: Patch) -> None:
     """Nobody says that records are missing."""
-    patch.setattr(losses, "overtaken_before", lambda *_: None)
+    patch.setattr(ranges, "overtaken_before", lambda *_: None)
 
 
 @mutant(

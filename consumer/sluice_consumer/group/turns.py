@@ -1,11 +1,16 @@
-"""Which batch of a group comes first when several wait for a task slot: the one that began first.
+"""Turns of a group: runs that begin, and batches that wait for a task slot.
 
-Spark's fair scheduler prefers the pool with fewer running tasks, and among equals the one whose *name* is less. With a consumer's name for its pool,
-consumers late in the alphabet waited for minutes where slots were few. So each batch has a number for a name. Spark never forgets a pool, so numbers
-begin again after `ROUND`. What begins then would pass all that waits: it waits itself, until that is over, and before anybody watches it. What takes
-longer is not waited for, and not passed either: numbers begin behind it.
+Runs of a group that begin together take turns (`StartTurns`), until the first batch of each is done. Forty starts at a time would share a few cores.
+A heartbeat that finds no core is late. A lease that is lost in the middle of a start may end the driver, and the next driver starts like that again.
 
-A thread that is here may be interrupted, so the lock is no `Condition` (see `start_turns`).
+Of batches that wait for a slot the one comes first that began first (`SlotQueue`). Spark's fair scheduler prefers the pool with fewer running tasks,
+and among equals the one whose *name* is less. With a consumer's name for its pool, consumers late in the alphabet waited for minutes where slots were
+few. So each batch has a number for a name. Spark never forgets a pool, so numbers begin again after `ROUND`. What begins then would pass all that
+waits: it waits itself, until that is over, and before anybody watches it. What takes longer is not waited for, and not passed either: numbers begin
+behind it.
+
+A thread that is here may be interrupted (`consumer_run`). A `Condition` would then stay locked for ever, and no consumer would get on: its lock is
+taken by Python's own code, in which an interrupt is raised, too. That of a `Lock` is not.
 """
 
 from __future__ import annotations
@@ -14,10 +19,40 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+AT_ONCE = 4
+TURN_SECONDS = 5.0  # of a turn: a start that hangs keeps the others no longer
 ROUND = 1000
 MOST = ROUND + ROUND // 2  # but for those that are to end, which do not wait for the next round
-LONGEST_SECONDS = 60.0  # what is older is waited for no longer: it may hang
+SLOT_SECONDS = 60.0  # what is older is waited for no longer: it may hang
 LOOK_SECONDS = 0.2
+
+
+@dataclass
+class StartTurns:
+    """Runs that begin now, and since when. Called from any thread."""
+
+    clock: Callable[[], float]
+    _since: dict[object, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, who: object, stopped: threading.Event) -> None:
+        """Waits until it is the turn of a run, unless that is to end anyway."""
+        while not self._taken(who, anyway=stopped.is_set()):
+            stopped.wait(LOOK_SECONDS)
+
+    def _taken(self, who: object, *, anyway: bool) -> bool:
+        with self._lock:
+            now = self.clock()
+            self._since = {each: since for each, since in self._since.items() if now - since < TURN_SECONDS}
+            if len(self._since) >= AT_ONCE and not anyway:
+                return False
+            self._since[who] = now
+            return True
+
+    def end(self, who: object) -> None:
+        """The turn is over; it may have been before."""
+        with self._lock:
+            self._since.pop(who, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +87,7 @@ class SlotQueue:
             self._held.pop(who, None)
             now, number = self.clock(), self._behind()
             if number >= self._end and wait:
-                if any(now - each.since < LONGEST_SECONDS for each in self._held.values()):
+                if any(now - each.since < SLOT_SECONDS for each in self._held.values()):
                     return None
                 number = self._again()
             held = {each.number for each in self._held.values()}  # of a round before, too: no two have one
