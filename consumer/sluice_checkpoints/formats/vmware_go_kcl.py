@@ -3,7 +3,7 @@
 Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
 means the whole Kinesis record, even where the application had stopped inside an aggregate. Only one parent is stored.
 
-On the way back: a row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`), It writes a row without Checkpoint itself
+On the way back: a row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`). It writes a row without Checkpoint itself
 for a shard that it has only just taken. Then its InitialPosition counts, which is LATEST by default.
 """
 

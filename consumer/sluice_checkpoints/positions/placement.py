@@ -146,8 +146,10 @@ def edited(request: ResetRequest, consumer: ConsumerRow, shards: ShardGraph) -> 
         return {}
     if file.consumer != consumer.consumer_id:
         raise Refused(f"consumerId: the file is of consumer {file.consumer}, and the table of {consumer.consumer_id}")
-    if (file.committed, file.last_reset) != (consumer.committed, consumer.last_reset):
-        raise Refused(f"committed: positions have moved since the file was printed at batch {file.committed} (now {consumer.committed}); {AGAIN}")
+    moved = {"committed": (file.committed, consumer.committed), "lastReset": (file.last_reset, consumer.last_reset)}
+    for name, (then, now_) in moved.items():
+        if then != now_:
+            raise Refused(f"{name}: positions have moved since the file was printed, when it was {then} (now {now_}); {AGAIN}")
     if unknown := file.positions.keys() - shards.parents.keys() - shards.found.folded.keys():
         raise Refused(f"shards: neither the table nor the stream has {named(unknown)}")
     given_up = request.give_up == consumer.committed + 1
@@ -165,10 +167,12 @@ class FilePlacement(ResetPlacement):
     Attributes:
         positions: by shard, as the file has them.
         accept_expired: a time may lie before the oldest record.
+        oldest_millis: no record of the stream is older; of such a time nobody was asked which shards hold records since.
     """
 
     positions: Mapping[str, Position]
     accept_expired: bool
+    oldest_millis: int
 
     def _placed(self, shard: str) -> Placed | None:
         position = self.positions[shard]
@@ -189,8 +193,8 @@ class FilePlacement(ResetPlacement):
     def _at_time(self, shard: str, millis: int) -> Placed | None:
         if millis > self.shards.listed.date_millis - CLOCK_SLACK_MILLIS:
             raise Refused(f"shards.{shard}.millis: {iso(millis)} lies in the future, or is now")
-        if millis < self.expired_millis:
-            if not self.accept_expired:
-                raise Refused(f"shards.{shard}.millis: {iso(millis)} lies before the oldest record; add --accept-expired, or name a later time")
+        if millis < self.expired_millis and not self.accept_expired:
+            raise Refused(f"shards.{shard}.millis: {iso(millis)} lies before the oldest record; add --accept-expired, or name a later time")
+        if millis < self.oldest_millis:
             return self._from_beginning(shard)
         return self._at(millis) if self._holds(shard) else self._passed_over(shard)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
@@ -75,7 +76,8 @@ def _placed(request: ResetRequest, situation: Situation, graph: ShardGraph, targ
     if request.file is None:
         return ResetPlacement(graph, scope(graph, request.shards), target, recent, expired, situation.kept).all()
     moved = edited(request, situation.consumer, graph)
-    return FilePlacement(graph, frozenset(moved), target, recent, expired, positions=moved, accept_expired=request.accept_expired).all()
+    more: dict[str, Any] = {"accept_expired": request.accept_expired, "oldest_millis": situation.oldest_millis}
+    return FilePlacement(graph, frozenset(moved), target, recent, expired, positions=moved, **more).all()
 
 
 def _check_order(request: ResetRequest, graph: ShardGraph, committed: int, shards: tuple[ShardMove, ...]) -> None:
@@ -100,7 +102,7 @@ def _given_up(request: ResetRequest, situation: Situation, wanted: frozenset[str
             f"your sink may hold it. Start the consumer once, and it ends the batch; or add --give-up-batch {number}, and it counts as processed"
         )
     if left := frozenset(row.id for row in rows if row.records or row.end == END) - wanted:
-        how = "the file leaves out; add them to it" if request.file else "--shard leaves out; leave --shard out"
+        how = "the file leaves behind it; give them a position in front of it" if request.file else "--shard leaves out; leave --shard out"
         raise Refused(f"--give-up-batch {number}: the batch holds records of {named(left)}, which {how}")
     return rows
 

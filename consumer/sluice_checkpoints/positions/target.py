@@ -106,7 +106,7 @@ def _position(where: str, stored: Any) -> Position:
 CHECKS: Mapping[str, tuple[type, Callable[[Any], bool], str]] = {
     "millis": (int, lambda value: 0 < value < YEAR_10000, "a time in epoch milliseconds"),
     "sequence": (str, lambda value: bool(SEQUENCE_NUMBER.fullmatch(value)), "a sequence number"),
-    "sub": (int, lambda value: value >= 0, "the index of a user record"),
+    "sub": (int, lambda value: 0 <= value < 2**31, "the index of a user record"),
 }
 
 

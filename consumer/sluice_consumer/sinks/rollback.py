@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
 from sluice_consumer.sinks import delta_lineage
-from sluice_consumer.sinks.delta_lineage import History
+from sluice_consumer.sinks.delta_lineage import History, TableVersion
 from sluice_consumer.sinks.lineage import LineageSnapshot, SnapshotLineage
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,18 +60,25 @@ class TakenOut:
     back: int
 
 
+def nothing_of(place: str, consumer: str) -> str:
+    """What is said of a path or an id that may be mistyped."""
+    return f"{place} holds no batch of consumer {consumer} at all: check --place and --consumer"
+
+
 def taken_out(history: SnapshotLineage, place: str, consumer: str, batch: int) -> TakenOut | None:
     """What a table has to lose to be as it was in front of a batch; None: it holds no such batch.
 
     Raises:
-        Refused: the snapshot to go back to has expired, or there was none.
+        Refused: the snapshot to go back to has expired, or there was none; or the table has no batch of the consumer.
     """
     line, whole = _line(history)
     ours = [at for at, each in enumerate(line) if each.consumer == consumer and (each.batch or 0) >= batch]
     earlier = any(each.consumer == consumer and each.batch is not None and each.batch < batch for each in line)
     if not ours:
-        if whole or earlier:
+        if earlier:
             return None
+        if whole:
+            raise Refused(nothing_of(place, consumer))
         raise Refused(f"{place}: snapshots have expired, and those that are left do not show batch {batch} of consumer {consumer}; {BY_HAND}")
     back = line[ours[-1]].parent
     if back is None:
@@ -132,30 +139,37 @@ def refs_that_stay(history: SnapshotLineage, taken: TakenOut, refs: Mapping[str,
 # -- Delta -------------------------------------------------------------------------------------------------------------------------
 
 
-def delta_version(history: History, place: str, application: str, batch: int) -> int | None:
+def delta_version(history: History, place: str, consumer: str, batch: int) -> int | None:
     """The version of a table in front of a batch; None: it holds no such batch.
 
     Raises:
-        Refused: the history does not go back so far.
+        Refused: the history does not go back so far, or has no batch of the consumer.
     """
-    found = [at for at, each in history.items() if each.consumer == application and (each.batch or 0) >= batch]
+    ours = {at: each.batch or 0 for at, each in history.items() if _is_of(each, consumer)}
+    found = [at for at, number in ours.items() if number >= batch]
     held = [at for at in found if delta_lineage.undoing(history, at) is None]
     if not held:
-        earlier = any(each.consumer == application and each.batch is not None and each.batch < batch for each in history.values())
-        if found or earlier or 0 in history:
+        if ours:
             return None
-        raise Refused(f"{place}: the table's history does not go back to batch {batch} of consumer {application}; {BY_HAND}")
+        if 0 in history:
+            raise Refused(nothing_of(place, consumer))
+        raise Refused(f"{place}: the table's history does not go back to batch {batch} of consumer {consumer}; {BY_HAND}")
     first = min(held)
     if first - 1 not in history:
         raise Refused(f"{place}: version {first - 1}, the one in front of batch {batch}, is no longer in the table's history; {BY_HAND}")
     return first - 1
 
 
-def delta_others(history: History, application: str, back: int) -> Iterator[str]:
+def _is_of(version: TableVersion, consumer: str) -> bool:
+    """Whether it is a batch of a consumer, under its own id or one that the owner named after an undo (`KnownBatches.application`)."""
+    return version.consumer is not None and version.consumer.partition("@")[0] == consumer
+
+
+def delta_others(history: History, consumer: str, back: int) -> Iterator[str]:
     """Versions of other writers that go, too."""
     for at in sorted(history, reverse=True):
         each = history[at]
-        if at <= back or each.consumer == application:
+        if at <= back or _is_of(each, consumer):
             continue
         whose = f"batch {each.batch} of consumer {each.consumer}" if each.consumer else f"another writer ({each.operation or 'unknown operation'})"
         yield f"version {at}: {whose}"

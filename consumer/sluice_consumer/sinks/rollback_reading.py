@@ -9,13 +9,15 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.plurals import counted
 from sluice_consumer.config import Config
 from sluice_consumer.sinks import iceberg_catalog, rollback, stores
-from sluice_consumer.sinks.delta_history import KnownBatches, whole_history
+from sluice_consumer.sinks.delta_history import whole_history
 from sluice_consumer.sinks.delta_table import DeltaTable, require
 from sluice_consumer.sinks.edge import in_terms_of
+from sluice_consumer.sinks.foreach import REDRIVE
 from sluice_consumer.sinks.iceberg_table import MAIN, IcebergTable, TableHistory, branch, staging, tag
-from sluice_consumer.sinks.manifest import BatchFiles
+from sluice_consumer.sinks.manifest import BatchFiles, Store
 from sluice_consumer.sinks.rollback import Rollback
 
 SINKS = ("iceberg", "delta", "parquet")
@@ -70,7 +72,9 @@ def _iceberg(spark: SparkSession, place: str, consumer: str, batch: int) -> Roll
     if taken is None:
         return Rollback("iceberg", place, batch)
     operations = {each.id: str(java.snapshot(each.id).operation()) for each in taken.snapshots}
-    tags, branches = [tag(consumer, each) for each in sorted(history.tags(consumer))], [branch(consumer), staging(consumer)]
+    writers = [consumer, *sorted({f"{consumer}{REDRIVE}"} & {each.consumer for each in taken.snapshots if each.consumer})]
+    tags = [tag(writer, each) for writer in writers for each in sorted(history.tags(writer))]
+    branches = [name(writer) for writer in writers for name in (branch, staging)]
     refs = {name: (at, "tag" if is_tag else "branch") for name, (at, is_tag) in history.refs.items() if name not in {*tags, *branches, MAIN}}
     statements = rollback.iceberg_statements(parts, taken.back, tags, [name for name in branches if name in history.refs])
     others, stays = rollback.others_of(taken, consumer, operations), rollback.refs_that_stay(history, taken, refs)
@@ -83,11 +87,11 @@ def _delta(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollba
     table = DeltaTable("--place", place, named="/" not in place)
     if not table.exists(spark):
         raise Refused(f"--place: {place}: there is no such Delta table")
-    application, history = KnownBatches.read(spark, table).application(consumer), whole_history(spark, table)
-    back = rollback.delta_version(history, place, application, batch)
+    history = whole_history(spark, table)
+    back = rollback.delta_version(history, place, consumer, batch)
     if back is None:
         return Rollback("delta", place, batch)
-    others = tuple(rollback.delta_others(history, application, back))
+    others = tuple(rollback.delta_others(history, consumer, back))
     stays = "earlier versions stay readable (VERSION AS OF), and their files stay, until VACUUM deletes them; so do shallow clones of them"
     return Rollback("delta", place, batch, (f"RESTORE TABLE {table.identifier} TO VERSION AS OF {back}",), others, (stays,))
 
@@ -95,15 +99,21 @@ def _delta(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollba
 def _parquet(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollback:
     root = place.rstrip("/")
     store = stores.hadoop_store(spark, root, "--place")
-    names = sorted(path for path, _ in store.files(f"{root}/_sluice/{consumer}") if path.endswith(".json"))
-    numbers = [int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()]
-    found = [BatchFiles(root, consumer, number) for number in numbers if number >= batch]
-    manifests = [_removal(each.manifest, deep=False) for each in found]
-    folders = [_removal(each.folder, deep=True) for each in found]
-    stays = (
-        ("readers that list folders see the rows until the files are deleted; earlier versions in a bucket with versioning stay",) if found else ()
-    )
-    return Rollback("parquet", place, batch, (*manifests, *folders), stays=stays)
+    with_manifest, with_files = _batches(store, f"{root}/_sluice/{consumer}"), _batches(store, f"{root}/{consumer}")
+    if not with_manifest | with_files:
+        raise Refused(rollback.nothing_of(place, consumer))
+    manifests = [_removal(BatchFiles(root, consumer, each).manifest, deep=False) for each in sorted(with_manifest) if each >= batch]
+    folders = [_removal(BatchFiles(root, consumer, each).folder, deep=True) for each in sorted(with_files) if each >= batch]
+    stays = ["readers that list folders see the rows until the files are deleted; earlier versions in a bucket with versioning stay"]
+    if redriven := sorted(_batches(store, f"{root}/_sluice/{consumer}{REDRIVE}")):
+        stays.append(f"{counted(len(redriven), 'redrive')} of this consumer's dead letters, in {root}/{consumer}{REDRIVE}")
+    return Rollback("parquet", place, batch, (*manifests, *folders), stays=tuple(stays) if manifests or folders else ())
+
+
+def _batches(store: Store, folder: str) -> set[int]:
+    """Numbers of batches that have files there: of those that were given up, too, which have no manifest."""
+    names = {path.partition("/")[0].removesuffix(".json") for path, _ in store.files(folder)}
+    return {int(name) for name in names if name.isdigit()}
 
 
 def _removal(path: str, *, deep: bool) -> str:

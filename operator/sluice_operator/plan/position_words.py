@@ -13,7 +13,7 @@ FIELDS = {
     "--id": "position.id",
 }
 """Options of `sluice reset` that the operator gives its Job, and the fields that they come from."""
-OPTION = re.compile(r"--shard (?=shardId-)|(" + "|".join(FIELDS) + r")(?![\w-])")
+OPTION = re.compile(r"(?<![\w-])--shard (?=shardId-)|(?<![\w-])(" + "|".join(FIELDS) + r")(?![\w-])")
 
 
 def in_fields(message: str) -> str:

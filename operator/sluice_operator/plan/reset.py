@@ -28,7 +28,7 @@ def reset(view: View) -> Step | None:
     if wanted is None:
         return _given_up(view)
     if before is None or not position.is_present(view):
-        return _new_try(view, wanted)
+        return _given_up(view) or _new_try(view, wanted)
     if why := position.overdue(view, before):
         return _left(view, before, PositionState.REFUSED, f"{why}; {position.LEFT}")
     step, end = _wanted(view, before, wanted), position.end_of(view, before)

@@ -96,7 +96,7 @@ def test_an_open_batch_is_given_up_by_a_file_that_was_not_edited(bench: Bench) -
     """Each shard stays where the file has it: in front of the batch, whose records come again. One that the file leaves out would not."""
     bench.row(replace(bench.of(TWO), start=bench.after(TWO, -2), batch=8, records=1))
     found, before = printed(bench), bench.positions()
-    with pytest.raises(Refused, match=r"holds records of .*, which the file leaves out; add them to it"):
+    with pytest.raises(Refused, match=r"holds records of .*, which the file leaves behind it; give them a position in front of it"):
         resetter(bench, found | {"shards": {}}, give_up=8).run()
     assert resetter(bench, found, give_up=8).run().document["counts"]["back"] == 1
     assert bench.positions() == before
@@ -110,7 +110,7 @@ def test_a_file_from_before_something_moved_is_refused(bench: Bench, change: Doc
     found = printed(bench, s2={"at": "TRIM_HORIZON"}) | {"lastReset": "one"}
     bench.consumer(replace(bench.seen, last_reset="one"))
     bench.consumer(replace(bench.seen, **change))
-    with pytest.raises(Refused, match=r"committed: positions have moved|consumerId"):
+    with pytest.raises(Refused, match=r"(committed|lastReset): positions have moved|consumerId"):
         resetter(bench, found).run()
     assert bench.seen.generation == 3
 
@@ -149,6 +149,13 @@ def test_positions_that_cannot_be_are_refused(bench: Bench, shards: Document, wh
     assert bench.seen.generation == 3
 
 
+def test_a_time_before_the_stream_was_created_is_its_oldest_record(bench: Bench) -> None:
+    """As with --to: nobody was asked which closed shards hold a record since, and all do."""
+    assert bench.stream.describe().created_millis == START
+    resetter(bench, printed(bench, s0=at(-1), s1=at(-1), s2={"at": "TRIM_HORIZON"}, s3={"at": "TRIM_HORIZON"}, s4={"at": "TRIM_HORIZON"})).run()
+    assert set(bench.positions().values()) == {TRIM_HORIZON}
+
+
 def test_a_time_past_retention_and_a_shard_that_is_gone_are_refused(bench: Bench) -> None:
     bench.stream.retention_millis = NOW // 2
     found = printed(bench, s2=at(1))
@@ -166,6 +173,7 @@ def test_a_time_past_retention_and_a_shard_that_is_gone_are_refused(bench: Bench
     [
         ({"at": "TIMESTAMP", "millis": 1_700_000_000_000.5}, "millis"),
         ({"at": "TIMESTAMP", "millis": True}, "millis"),
+        ({"at": "AFTER", "sequence": "49", "sub": 10**40}, "sub"),
         ({"at": "TIMESTAMP", "millis": 10**15}, "millis"),
         ({"at": "TIMESTAMP", "millis": 10**30}, "millis"),
         ({"at": "TIMESTAMP", "milliseconds": 5}, "milliseconds"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -84,6 +85,19 @@ def test_batches_are_taken_out_of_an_iceberg_table_and_the_next_ones_are_added(s
     assert rollback_reading.read(spark, "iceberg", table, "c", 7).statements == ()
 
 
+def test_a_redrive_that_goes_with_an_iceberg_table_loses_its_marks_and_the_next_one_is_taken(spark: SparkSession, table: str, batch: Batch) -> None:
+    iceberg(batch([1]), info(1), table=table, **JSON)
+    iceberg(batch([2]), info(2), table=table, **JSON)
+    iceberg(batch([30]), info(1, "c-redrive"), table=table, **JSON)
+    found = rollback_reading.read(spark, "iceberg", table, "c", 2)
+    assert [each.partition(": ")[2] for each in found.others] == ["batch 1 of consumer c-redrive"]
+    carry_out(spark, table, found.statements)
+    iceberg(batch([31]), info(2, "c-redrive"), table=table, **JSON)
+    assert ids(spark, table) == [1, 31]
+    with pytest.raises(Refused, match="holds no batch of consumer d at all"):
+        rollback_reading.read(spark, "iceberg", table, "d", 2)
+
+
 def test_a_snapshot_that_has_expired_is_refused_by_its_number(spark: SparkSession, table: str, batch: Batch) -> None:
     for number in (1, 2, 3):
         iceberg(batch([number]), info(number), table=table, **JSON)
@@ -129,6 +143,22 @@ def test_batches_are_taken_out_of_a_delta_table_and_the_next_ones_are_added(spar
     assert rollback_reading.read(spark, "delta", path, "c", 3).statements == ()
 
 
+def test_batches_from_before_and_after_an_undo_of_the_owner_are_taken_out_of_a_delta_table(spark: SparkSession, path: str, batch: Batch) -> None:
+    """After it the consumer's batches have another id in the log (docs/sinks.md, "A table that was moved back or replaced")."""
+    for number in (1, 2, 3, 4, 5):
+        delta(batch([number]), info(number), path=path, create=True, **JSON)
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 4")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('sluice.anew.c'='6')")
+    for number in (6, 7):
+        delta(batch([number]), info(number), path=path, **JSON)
+    assert read_delta(spark, path) == [1, 2, 3, 4, 6, 7]
+    found = rollback_reading.read(spark, "delta", path, "c", 3)
+    spark.sql(found.statements[0])
+    assert read_delta(spark, path) == [1, 2]
+    with pytest.raises(Refused, match="holds no batch of consumer d at all"):
+        rollback_reading.read(spark, "delta", path, "d", 2)
+
+
 def test_a_delta_table_that_is_not_there_is_refused(spark: SparkSession, path: str) -> None:
     with pytest.raises(Refused, match=r"--place: .*there is no such Delta table"):
         rollback_reading.read(spark, "delta", path, "c", 3)
@@ -150,6 +180,26 @@ def test_batches_are_taken_out_of_a_folder_by_commands_that_name_their_files(spa
     assert sorted(each.split("/")[-3] for each in left) == [f"{1:012d}", f"{2:012d}", f"{3:012d}"]
     assert "c/000000000003" not in str(left)
     assert rollback_reading.read(spark, "parquet", root, "c", 3).statements == ()
+
+
+def test_files_of_a_batch_without_a_manifest_go_too_and_a_redrive_is_named(spark: SparkSession, disk: str, batch: Batch) -> None:
+    """Its driver died, and the batch was given up: it never comes again, so nobody else deletes its files."""
+    root = f"{disk}/orders"
+    for number in (1, 2):
+        parquet(batch([number]), info(number), path=root, **JSON)
+    parquet(batch([30]), info(1, "c-redrive"), path=root, **JSON)
+    Path(root.removeprefix("file://"), "_sluice", "c", f"{2:012d}.json").unlink()
+    found = rollback_reading.read(spark, "parquet", root, "c", 2)
+    assert [each.split()[1] for each in found.statements] == ["-r"]
+    assert [each for each in found.stays if each.startswith("1 redrive of this consumer's dead letters")]
+
+
+def test_a_place_and_a_consumer_without_any_batch_are_refused(spark: SparkSession, disk: str, batch: Batch) -> None:
+    """One may be mistyped: "nothing to take out" would end the repair."""
+    parquet(batch([1]), info(1), path=f"{disk}/orders", **JSON)
+    for place, consumer in ((f"{disk}/order", "c"), (f"{disk}/orders", "d")):
+        with pytest.raises(Refused, match=f"{place} holds no batch of consumer {consumer} at all: check --place and --consumer"):
+            rollback_reading.read(spark, "parquet", place, consumer, 1)
 
 
 def test_commands_for_files_on_s3_are_those_of_its_command_line(spark: SparkSession, s3a: str, batch: Batch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plan.views import MOVING, NOW, RESOURCE, gone, position, seconds, view, wanted
 
+from sluice_operator.plan.events import Reason
 from sluice_operator.plan.rules import plan
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.state.actions import CreateResetJob, Plan
@@ -62,3 +63,14 @@ def test_a_move_of_an_operator_that_kept_no_time_is_given_up_as_well() -> None:
     late = planned(first, timedelta(seconds=600)).status.position
     assert late is not None
     assert late.state is PositionState.REFUSED
+
+
+def test_a_move_that_another_one_replaces_is_stopped_before_that_begins() -> None:
+    """Its Job was deleted by the operator, which tries it no more: "delayed" would announce another try."""
+    first = planned(position(hash="of another"))
+    assert first.status.position is not None
+    assert (first.status.position.state, [event.reason for event in first.events]) == (PositionState.STOPPED, [Reason.RESET_STOPPED])
+    following = planned(first.status.position)
+    assert following.actions == (CreateResetJob(),)
+    assert following.status.position is not None
+    assert (following.status.position.state, following.status.position.hash) == (PositionState.RUNNING, position().hash)
