@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 
-from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.apply.events import EventWriter
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.election.thread import Election, LeaderOnly

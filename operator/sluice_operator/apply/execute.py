@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply import gated_job, manifests, migration_job, pool_pod, reset_job
-from sluice_operator.apply.cluster_identity import identities
+from sluice_operator.apply import gated_job, manifests, migration_job, reset_job
 from sluice_operator.cluster.port import POOL_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe import seats
@@ -29,6 +28,7 @@ from sluice_operator.state.actions import (
 )
 from sluice_operator.state.objects import FULL
 from sluice_operator.state.seats import ClearSeat, EndSeat, PutSeat
+from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from sluice_operator.settings import Settings
     from sluice_operator.state.status import DriverStatus
     from sluice_operator.state.view import View
+
+SYSTEM = "kube-system"
+"""Its uid lasts as long as the cluster's etcd. Kubernetes has no other name for a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def _create_pod(context: ActionContext, driver: DriverStatus, *, standby: bool) 
         _check_executor(context.cluster, manifests.executor_sample(view.resource, wanted, context.settings))
     clusters = identities(context.cluster, context.settings.cluster_name)
     if view.resource.kind == POOL_KIND:
-        _create(context.cluster, pool_pod.pool_pod(view.resource, wanted, driver, context.settings, clusters))
+        _create(context.cluster, manifests.pool_pod(view.resource, wanted, driver, context.settings, clusters))
     else:
         _create(context.cluster, manifests.driver_pod(view.resource, wanted, driver, context.settings, clusters, standby=standby))
 
@@ -173,7 +176,7 @@ def _put_seat(context: ActionContext, action: PutSeat) -> None:
     view = context.view
     if view.wanted is None:
         raise ValueError("no seat without a spec")
-    config = pool_pod.seat_config(view.resource, view.wanted, view.driver, context.settings)
+    config = manifests.seat_config(view.resource, view.wanted, view.driver, context.settings)
     _annotate(context, action, seats.put(action.seat, action.uid, config, table_made=view.driver.generation is not None))
 
 
@@ -205,3 +208,16 @@ HANDLERS: dict[type, Callable[..., None]] = {
     EndSeat: _end_seat,
     ClearSeat: _clear_seat,
 }
+
+
+def identities(cluster: Cluster, name: str) -> tuple[str, ...]:
+    """The name that a person gave it, if one did, and the uid of its `kube-system`, if this operator may read that.
+
+    Raises:
+        ApiError: no answer; the caller reconciles again.
+    """
+    try:
+        uid = text(part(cluster.get("Namespace", SYSTEM, "") or {}, "metadata"), "uid")
+    except Rejected:  # rights in some namespaces only
+        uid = None
+    return tuple(each for each in (name, uid) if each)

@@ -1,7 +1,7 @@
-"""The objects of a driver: its pod with its configuration, and the template of its executors. Pure; the contract is docs/interfaces.md.
+"""The objects of a driver: its pod with its configuration, and the template of its executors; and the pod of a pool, with its seats. Pure.
 
-The driver's configuration is in annotations of its pod, which the downward API mounts as files. So there is no second object to
-create, lose or leak.
+The contracts are docs/interfaces.md, and docs/pools.md, "The contract of operator and driver". The driver's configuration is in annotations of its
+pod, which the downward API mounts as files. So there is no second object to create, lose or leak.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sluice_operator.apply.pod_parts import (
 from sluice_operator.apply.spark_settings import executor_account, grace_seconds, spark_settings
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
 from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TABLE_HASH, TARGET
+from sluice_operator.resource import pools
 from sluice_operator.resource.changes import DesiredSpec, table_name
 from sluice_operator.resource.pod_template import lay_under
 from sluice_operator.resource.sizes import executor_resources, other_resources
@@ -44,6 +45,7 @@ FIELDS = {
     "SLUICE_POD_IP": "status.podIP",
 }
 SOURCE = "sluice-source"
+OF_POOL = ("executors", "metrics", "sparkConf")  # settings that one process can have only once
 
 
 def driver_pod(
@@ -249,3 +251,29 @@ def _field(name: str, path: str) -> Json:
 
 def _file(path: str, annotation: str) -> Json:
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
+
+
+def pool_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings, clusters: tuple[str, ...] = ()) -> Json:
+    """The pod that `driver` (from the status of a pool) names. It has no seats yet."""
+    named = {"SLUICE_CLUSTER": " ".join(clusters), "SLUICE_IMAGE": wanted.spec.pipeline.image or settings.image}
+    env = [{"name": name, "value": value} for name, value in named.items() if value]
+    arguments = ["pool", "--config", "/etc/sluice/config.json"]
+    return spark_pod(resource, wanted, driver, settings, PodProgram("pool", arguments, pool_config(resource, wanted, driver, settings), env))
+
+
+def pool_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
+    """The pool's configuration, format 1."""
+    return {
+        "format": 1,
+        "name": resource.name,
+        "slotShare": pools.parse(wanted.raw).slot_share,
+        "drainTimeoutSeconds": wanted.spec.drain_timeout_seconds,
+        "executors": wanted.spec.replicas,
+        "sparkConf": spark_conf(resource, wanted, driver, settings),
+        **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
+    }
+
+
+def seat_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
+    """The configuration of a driver without what belongs to the pool."""
+    return {key: value for key, value in driver_config(resource, wanted, driver, settings).items() if key not in OF_POOL}

@@ -19,7 +19,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from sluice_operator.cluster.port import JSON, METADATA, PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
-from sluice_operator.untrusted import oversize
+from sluice_operator.untrusted import decoding
 from sluice_operator.untrusted.values import Unreadable
 
 if TYPE_CHECKING:
@@ -114,20 +114,20 @@ class ApiServer:
         query = {"labelSelector": ",".join(key if value is None else f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
         path = _path(kind, namespace)
-        limit, more = oversize.PAGE, ""
+        limit, more = decoding.PAGE, ""
         while True:
             asked = {**query, "limit": limit} | ({"continue": more} if more else {})
             page = self._page(path, asked)
             if page is None and limit > 1:
-                limit = oversize.fewer(limit)
+                limit = decoding.fewer(limit)
                 continue
-            page = page or self._page(path, asked, METADATA, oversize.metadata_alone)
+            page = page or self._page(path, asked, METADATA, decoding.metadata_alone)
             found += map(self._keep, page["items"])
-            more, limit = page["metadata"].get("continue"), oversize.more(limit)
+            more, limit = page["metadata"].get("continue"), decoding.more(limit)
             if not more:
                 return found
 
-    def _page(self, path: str, query: Json, accept: str = JSON, read: Callable[[bytes], Any] = oversize.page) -> Any:
+    def _page(self, path: str, query: Json, accept: str = JSON, read: Callable[[bytes], Any] = decoding.page) -> Any:
         """A page of a list, as `read` gives it."""
         try:
             data = self._bytes("GET", f"{path}?{urlencode(query)}", accept=accept)
@@ -141,7 +141,7 @@ class ApiServer:
         Raises:
             ApiError: see Cluster.
         """
-        sizes = dict.fromkeys(SAMPLES, oversize.page) | {1: oversize.metadata_alone}
+        sizes = dict.fromkeys(SAMPLES, decoding.page) | {1: decoding.metadata_alone}
         path = _path(kind, namespace)
         pages = (self._page(path, {"labelSelector": selector, "limit": limit}, METADATA, read) for limit, read in sizes.items())
         page = next(page for page in pages if page is not None)
@@ -187,7 +187,7 @@ class ApiServer:
             _raise(error, method)
 
     def _call(self, method: str, path: str, body: Json | None = None) -> Json:
-        found: Json = _json(self._bytes(method, path, body), f"{method} {path}", oversize.readable)
+        found: Json = _json(self._bytes(method, path, body), f"{method} {path}", decoding.readable)
         return found
 
     def _bytes(self, method: str, path: str, body: Json | None = None, accept: str = JSON) -> bytes:

@@ -17,9 +17,9 @@ import yaml
 
 from sluice_operator.names import GROUP, LETTER_PLACES
 from sluice_operator.resource import spark_conf
-from sluice_operator.resource.autoscale import IN_DRIVER, ONE_SCALER, ORDER
 from sluice_operator.resource.fields import LONGER_LEASE, ONE_PLACE, ONE_SEAT, SHORTEST_LEASE, Spec
 from sluice_operator.resource.fields import OF_POOL as OF_POOL_TEXT
+from sluice_operator.resource.pods import IN_DRIVER, ONE_SCALER, ORDER
 from sluice_operator.resource.pools import PoolSpec
 from sluice_operator.resource.positions import EXPIRED_AT_TIME, ONE_END, ONE_TARGET
 from sluice_operator.resource.rollout import ALWAYS, MEASURED_SECONDS, NO_TRIAL_OF_A_RUN, ONLY_WITH_STANDBY, STANDBY, TOO_SHORT, WITHOUT_END

@@ -20,7 +20,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND, JSON, METADATA, PATHS, P
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import BUSY, Lines, WatchRefused, WatchState
-from sluice_operator.untrusted import oversize
+from sluice_operator.untrusted import decoding
 from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
@@ -118,17 +118,17 @@ class Watch:
     async def _list(self) -> None:
         """List all, in pages of bounded size: one that is too large is asked for again with fewer objects, and of one object the metadata alone."""
         self._state.begin()
-        limit, meta = oversize.PAGE, dict[str, Any]()
+        limit, meta = decoding.PAGE, dict[str, Any]()
         more: str | None = ""
         while more is not None:
-            page = oversize.page(await self._page(limit, more))
+            page = decoding.page(await self._page(limit, more))
             if page is None and limit > 1:
-                limit = oversize.fewer(limit)
+                limit = decoding.fewer(limit)
                 continue
-            page = page or oversize.metadata_alone(await self._page(limit, more, METADATA))
+            page = page or decoding.metadata_alone(await self._page(limit, more, METADATA))
             self._take(self._state.page(page))
             meta = part(page, "metadata")
-            more, limit = text(meta, "continue", TOKEN) or None, oversize.more(limit)
+            more, limit = text(meta, "continue", TOKEN) or None, decoding.more(limit)
         self._take(self._state.end(text(meta, "resourceVersion") or ""))
         self.listed.set()
 
@@ -140,7 +140,7 @@ class Watch:
             await _checked(reply)
             async for piece in reply.content.iter_any():
                 data += piece
-                if limit > 1 and len(data) > oversize.BYTES:
+                if limit > 1 and len(data) > decoding.BYTES:
                     break
         return bytes(data)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.observe.parse import CONSUMER, POOL, ROLE
-from sluice_operator.untrusted import oversize
+from sluice_operator.untrusted import decoding
 from sluice_operator.untrusted.values import Unreadable, named, objects, part, text, whole
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class WatchState:
             WatchRefused: the server reports an error.
             ValueError: the line is not an event.
         """
-        event = oversize.event(line)
+        event = decoding.event(line)
         what, body = text(event, "type"), part(event, "object")
         if what == "ERROR":
             raise WatchRefused(text(body, "message") or "the server reports an error", whole(body.get("code")))

@@ -8,13 +8,13 @@ asked for again, and nothing is lost by that.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice_operator.names import END_REACHED, counted
 from sluice_operator.plan import jobs
 from sluice_operator.plan.jobs import MAX_TRIES, JobView
-from sluice_operator.plan.position_words import in_fields
 from sluice_operator.resource.changes import position_hash
 from sluice_operator.state.status import PositionState, PositionStatus, Status
 
@@ -31,6 +31,16 @@ LEFT = "if its plan was written down, the next driver carries it out, and `sluic
 OVER = {PositionState.COMPLETE, PositionState.REFUSED}
 TIMED = {PositionState.RUNNING, PositionState.LOST, PositionState.FAILING}
 JUDGED = {*OVER, PositionState.HELD, PositionState.FAILING}
+FIELDS = {
+    "--give-up-batch": "position.giveUpBatch",
+    "--accept-expired": "position.acceptExpired",
+    "--to-batch": "position.to.batch",
+    "--to": "position.to",
+    "--shard": "position.shards",
+    "--id": "position.id",
+}
+"""Options of `sluice reset` that the operator gives its Job, and the fields that they come from."""
+OPTION = re.compile(r"(?<![\w-])--shard (?=shardId-)|(?<![\w-])(" + "|".join(FIELDS) + r")(?![\w-])")
 
 
 def asked(view: View) -> str | None:
@@ -149,3 +159,8 @@ def following(view: View, wanted: str) -> PositionStatus:
         since=before.since if before and same and end_of(view, before) and not is_retried(view, before) else view.now,
         earlier=done[:MOST_IDS],
     )
+
+
+def in_fields(message: str) -> str:
+    """What `sluice reset` says, with the fields of the spec instead of its options."""
+    return OPTION.sub(lambda found: FIELDS[found[1]] if found[1] else "", message)

@@ -16,11 +16,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from sluice_operator.names import LETTER_PLACES, STREAM_ARN
 from sluice_operator.resource import spark_conf as sparkconf
 from sluice_operator.resource import wording
-from sluice_operator.resource.autoscale import IN_DRIVER, ONE_SCALER, AutoscaleSpec
 from sluice_operator.resource.part import Account, AttributeName, PoolName, RowKey, Seconds, ShardPlace, SpecPart, Table, Time
 from sluice_operator.resource.pipeline import PipelineSpec, PoolPipelineSpec
 from sluice_operator.resource.pod_template import with_shared
-from sluice_operator.resource.pods import DriverSpec, ExecutorSpec
+from sluice_operator.resource.pods import IN_DRIVER, ONE_SCALER, AutoscaleSpec, DriverSpec, ExecutorSpec
 from sluice_operator.resource.positions import PositionSpec, StartSpec, UntilSpec
 from sluice_operator.resource.rollout import NO_TRIAL_OF_A_RUN, WITHOUT_END, RolloutSpec
 from sluice_operator.resource.stream import StreamSpec

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply.execute import ActionContext, apply
+from sluice_operator.apply.execute import ActionContext, add_finalizer, apply
 from sluice_operator.cluster.port import Conflict, Rejected
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan.kinds import plan
@@ -22,7 +22,6 @@ from sluice_operator.run.refusals import action_accepted, action_refused, confli
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import key_of
 from sluice_operator.run.status_write import send_events, tell, write_status
-from sluice_operator.run.take_over import take_over
 from sluice_operator.state.actions import AddFinalizer
 
 if TYPE_CHECKING:
@@ -162,3 +161,24 @@ def _apply(context: ReconcileContext, view: View, intent: Plan) -> bool:
     if intent.actions:
         action_accepted(context, view, intent.actions)
     return True
+
+
+def take_over(context: ReconcileContext, view: View, intent: Plan) -> Json | None:
+    """Add the finalizer, if that is the plan and the resource is still as it was seen.
+
+    Returns:
+        The resource as it is then: the answer to the write saves a read. None if no finalizer was added.
+
+    Raises:
+        Conflict: the resource has changed since.
+    """
+    if intent.actions != (AddFinalizer(),):
+        return None
+    try:
+        body = add_finalizer(ActionContext(context.cluster, view, context.settings))
+    except Rejected as error:
+        action_refused(context, view, AddFinalizer(), error)
+        return None
+    context.refusals.pop(key_of(view), None)
+    send_events(context, view, intent)
+    return body

@@ -10,7 +10,6 @@ from sluice_operator.cluster.port import POOL_KIND
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.hosts import Hosts
 from sluice_operator.plan.write_policy import AT_ONCE_WITHIN, MOST_AT_ONCE
-from sluice_operator.run.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +22,32 @@ if TYPE_CHECKING:
     from sluice_operator.state.view import View
 
 MOST_EVENTS, EVENTS_WITHIN = 10, timedelta(minutes=10)  # of one reason, about one resource
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most so many times within any such time, for each thing of each resource."""
+
+    most: int
+    within: timedelta
+    taken: dict[ResourceKey, dict[str, list[datetime]]] = field(default_factory=dict)
+
+    def recent(self, key: ResourceKey, what: str, now: datetime) -> int:
+        """How often it was taken lately. What was taken in the future, by a clock that was set back, does not count."""
+        return sum(now - self.within < time <= now for time in self.taken.get(key, {}).get(what, ()))
+
+    def take(self, key: ResourceKey, what: str, now: datetime) -> bool:
+        """Whether it may be done once more; if so, it counts as done."""
+        if self.recent(key, what, now) >= self.most:
+            return False
+        times = self.taken.setdefault(key, {}).setdefault(what, [])
+        times.append(now)
+        del times[: -self.most]
+        return True
+
+    def forget(self, key: ResourceKey) -> None:
+        """The resource is gone."""
+        self.taken.pop(key, None)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_consumer.process import redrive
 from sluice_consumer.sinks import Part, foreach
+from sluice_consumer.sinks.foreach import as_read
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 
 pytestmark = pytest.mark.spark
@@ -112,7 +113,7 @@ def test_only_what_moves_rows_is_looked_at_first(spark: SparkSession, how: str) 
     read = spark.read.format("sluice").option(OPTION, "{}").load()
     kept = read.where("partitionKey <> 'x'").selectExpr("*", "explode(array(1, 2)) AS n")
     plans = [frame._jdf.queryExecution().optimizedPlan() for frame in (read, kept, APART[how](read))]
-    assert [foreach.as_read(plan) for plan in plans] == [True, True, False]
+    assert [as_read(plan) for plan in plans] == [True, True, False]
 
 
 def test_a_second_call_in_a_batch_is_refused_unless_it_has_a_name(tmp_path: Path, batch: Batch) -> None:

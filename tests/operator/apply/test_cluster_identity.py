@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from simulated_cluster import BEGIN, SPEC, SimulatedCluster
 
-from sluice_operator.apply.cluster_identity import SYSTEM, identities
+from sluice_operator.apply.execute import SYSTEM, identities
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import ApiError, Rejected, Unavailable
 

@@ -10,7 +10,7 @@ import pytest
 from patience import PATIENCE
 from simulated_cluster import BEGIN
 
-from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.apply.events import EventWriter
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
 
@@ -98,7 +98,7 @@ def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogC
 
 def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an event says stands in the conditions, too; the one under way is left to itself."""
-    monkeypatch.setattr("sluice_operator.apply.event_writer.LAST_WORDS", 0.0)
+    monkeypatch.setattr("sluice_operator.apply.events.LAST_WORDS", 0.0)
     recorder = EventWriter(server)
     recorder.create(event(0))
     assert server.begun[0].wait(PATIENCE)

@@ -10,7 +10,7 @@ from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply.migration_job import migration_job
 from sluice_operator.apply.reset_job import reset_job
-from sluice_operator.plan.position_words import FIELDS, in_fields
+from sluice_operator.plan.position import FIELDS, in_fields
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.state.status import MigrationStatus, PositionStatus

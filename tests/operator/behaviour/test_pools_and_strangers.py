@@ -20,7 +20,7 @@ from sluice_operator.run.pool_events import PoolSink
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.telemetry.gauges import Gauges, Sources
 from sluice_operator.telemetry.metrics import OperatorMetrics
-from sluice_operator.untrusted.oversize import NOT_READ
+from sluice_operator.untrusted.decoding import NOT_READ
 
 Json = dict[str, Any]
 LABELS = {parse.MANAGED: "sluice", parse.CONSUMER: "orders"}

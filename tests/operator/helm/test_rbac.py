@@ -13,7 +13,7 @@ from scenarios import live
 from simulated_cluster import BEGIN, SimulatedCluster
 from steering.line import Line
 
-from sluice_operator.apply.cluster_identity import SYSTEM
+from sluice_operator.apply.execute import SYSTEM
 from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS

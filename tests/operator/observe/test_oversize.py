@@ -16,7 +16,7 @@ from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.kept import of_pod_or_job as kept_of
 from sluice_operator.observe.watch_state import LONGEST, Lines, WatchRefused, WatchState
 from sluice_operator.resource.fields import MAX_BYTES
-from sluice_operator.untrusted import oversize
+from sluice_operator.untrusted import decoding
 from sluice_operator.untrusted.values import Unreadable, part
 
 Json = dict[str, Any]
@@ -51,12 +51,12 @@ def peak(call: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-UNREAD = {"metadata": META, "spec": oversize.NOT_READ, "status": oversize.NOT_READ}
+UNREAD = {"metadata": META, "spec": decoding.NOT_READ, "status": decoding.NOT_READ}
 
 
 def test_of_an_object_that_is_too_large_the_metadata_alone_is_read() -> None:
     """By name, owner and finalizers it can be deleted. The rest is never decoded, and its place says why."""
-    found, memory = peak(lambda: oversize.readable(written(resource())))
+    found, memory = peak(lambda: decoding.readable(written(resource())))
     assert found == UNREAD
     assert memory < MANY
 
@@ -69,8 +69,8 @@ def test_an_event_of_one_is_an_event() -> None:
 
 def test_a_page_that_is_too_large_is_none_and_that_of_one_objects_metadata_is_a_page() -> None:
     """As the API server answers for PartialObjectMetadata."""
-    assert oversize.page(b'{"items":[%b]}' % written(resource())) is None
-    assert oversize.metadata_alone(b'{"metadata":{"continue":"x"},"items":[%b]}' % written({"metadata": META})) == {
+    assert decoding.page(b'{"items":[%b]}' % written(resource())) is None
+    assert decoding.metadata_alone(b'{"metadata":{"continue":"x"},"items":[%b]}' % written({"metadata": META})) == {
         "metadata": {"continue": "x"},
         "items": [UNREAD],
     }
@@ -93,15 +93,15 @@ def test_whatever_else_metadata_holds_the_object_is_named(more: Json, *, ordered
     names = sorted(meta) if ordered else ["name", "namespace", *(name for name in meta if name not in {"name", "namespace"})]
     deep = '{"f:a":' * 1_200 + "{}" + "}" * 1_200
     data = json.dumps(resource(metadata={name: meta[name] for name in names}), separators=(",", ":")).replace('"DEEP"', deep).encode()
-    found = oversize.readable(data)
+    found = decoding.readable(data)
     assert {name: found["metadata"][name] for name in META} == META
-    assert found["spec"] == found["status"] == oversize.NOT_READ
+    assert found["spec"] == found["status"] == decoding.NOT_READ
 
 
 def test_texts_are_no_values() -> None:
     commas = "," * 300_000
     body = resource(metadata={**META, "annotations": {"a": commas + '"['}}, spec={**SPEC, "pipeline": {**SPEC["pipeline"], "args": {"sql": commas}}})
-    assert oversize.readable(written(body)) == body
+    assert decoding.readable(written(body)) == body
 
 
 @pytest.mark.parametrize("metadata", [b"5", b'{"name":"orders"', b""], ids=["a number", "without an end", "none"])

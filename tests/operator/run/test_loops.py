@@ -22,7 +22,7 @@ from sluice_operator.run.loops import Loops
 from sluice_operator.run.refusals import report_failing
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.state.serialization import dump_status, load_status
-from sluice_operator.untrusted import oversize
+from sluice_operator.untrusted import decoding
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -95,7 +95,7 @@ def test_a_resource_of_which_the_metadata_alone_is_read_is_named_by_an_event_and
     """The audit lists it too: a watch that has not shown it would look stuck, and the operator be restarted for everybody."""
     place = context()
     meta = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7", "generation": 1}
-    body = {"metadata": meta, "spec": oversize.NOT_READ, "status": oversize.NOT_READ}
+    body = {"metadata": meta, "spec": decoding.NOT_READ, "status": decoding.NOT_READ}
     monkeypatch.setattr(place.cluster, "get", lambda *_: body)
     writes: list[Any] = []
     monkeypatch.setattr(place.cluster, "replace_status", writes.append)
@@ -108,7 +108,7 @@ def test_a_resource_of_which_the_metadata_alone_is_read_is_named_by_an_event_and
         await loops.stop()
 
     asyncio.run(scene())
-    report_failing(place, KEY, oversize.NOT_READ, datetime.now(UTC))
+    report_failing(place, KEY, decoding.NOT_READ, datetime.now(UTC))
     assert writes == []
     assert [event["reason"] for event in place.cluster.list("Event", "default", {})] == ["ReconcileFailed"]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from simulated_cluster import BEGIN, SPEC, SimulatedCluster, ready
 
 from sluice_operator.observe.cache import ResourceKey
-from sluice_operator.run.rate_limit import RateLimit
+from sluice_operator.run.shared import RateLimit
 
 KEY, OTHER = ResourceKey("a", "orders"), ResourceKey("a", "payments")
 

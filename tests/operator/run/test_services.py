@@ -11,7 +11,7 @@ from simulated_cluster import BEGIN
 
 from sluice_operator import __main__ as main_module
 from sluice_operator.__main__ import assembled, candidate_for
-from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.apply.events import EventWriter
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.election.thread import LeaderOnly, NotLeader
 from sluice_operator.observe.cache import Cache
