@@ -1,7 +1,7 @@
 """botocore clients that are kept, and what an error of their calls means.
 
-Their calls are signed with shared credentials, as all others are: none of them loads or renews credentials. botocore reads a file of credentials, or
-asks a `credential_process`, in the thread of a call and for as long as that takes.
+Their calls are signed with shared credentials, as all others are: none of them loads or renews credentials. On its own, botocore reads a file of
+credentials, or asks a `credential_process`, in the thread of a call and for as long as that takes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
 means the whole Kinesis record, even where the application had stopped inside an aggregate. Only one parent is stored.
 
-On the way back: a row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`), It writes a row without Checkpoint itself
+On the way back: a row without AssignedTo and LeaseTimeout is taken at once (`DynamoCheckpoint.GetLease`). It writes a row without Checkpoint itself
 for a shard that it has only just taken. Then its InitialPosition counts, which is LATEST by default.
 """
 
@@ -12,8 +12,17 @@ from __future__ import annotations
 import re
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, shard_id, text_or_none
-from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
+from sluice_checkpoints.formats.reader import (
+    SHARD_ID,
+    FormatReader,
+    Reading,
+    SourceShard,
+    StoredPosition,
+    check_types,
+    read_rows,
+    shard_id,
+    text_or_none,
+)
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position
