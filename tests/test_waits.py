@@ -22,7 +22,7 @@ WAITING |= {"processAllAvailable", "waitUntilEmpty", "communicate"}
 SECONDS = re.compile(r"^[\d.]+$|SECONDS|seconds|PATIENCE|patience|LAST_TURN")
 COMPUTES = {
     "sluice_checkpoints.migrate.lineage:deleted_as_finished",
-    "sluice_checkpoints.protocol.row_checks:anything",
+    "sluice_checkpoints.protocol.row_kinds:anything",
     "sluice_checkpoints.termination_log:cut",
     "sluice_consumer.kinesis.cbor_vectorized:layout",
     "sluice_consumer.kinesis.cbor_vectorized:walk",

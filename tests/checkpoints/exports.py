@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sluice_checkpoints.aws.retry import Patience
-from sluice_checkpoints.formats.changes import RowChange, TargetTables
 from sluice_checkpoints.formats.snapshot import RawItem
-from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writer import FormatWriter, RowChange, TargetTables
 
 # One value of each type that any of the formats has, and another one.
 VALUES: dict[str, tuple[Any, Any]] = {

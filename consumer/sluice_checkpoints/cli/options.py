@@ -19,7 +19,7 @@ from botocore.utils import is_valid_endpoint_url, is_valid_ipv6_endpoint_url
 from sluice_checkpoints.aws import regions
 from sluice_checkpoints.aws.role import RoleFields, assumed_role, check_partition
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import SHARD_ID
+from sluice_checkpoints.formats.reader import SHARD_ID
 from sluice_checkpoints.migrate.placement import FROM_START
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.address import StreamAddress, located

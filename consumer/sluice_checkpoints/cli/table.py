@@ -5,9 +5,9 @@ from __future__ import annotations
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Api, DynamoTable
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.detect import check_table
 from sluice_checkpoints.formats.sluice import KEY
-from sluice_checkpoints.formats.table_names import check_table
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 
 
 def own_table(name: str, api: Api) -> OwnTable:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from sluice_checkpoints.formats.attributes import SHARD_ID
 from sluice_checkpoints.formats.nifi import InterruptedMigration
-from sluice_checkpoints.formats.reader import Reading, SourceShard
+from sluice_checkpoints.formats.reader import SHARD_ID, Reading, SourceShard
 from sluice_checkpoints.migrate.lineage import Lineage, MissingRows
 from sluice_checkpoints.stream.model import Shard, ShardList
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice_checkpoints.diagnose.model import LATEST, Finding, Observation, Severity
-from sluice_checkpoints.formats.attributes import SHARD_ID
-from sluice_checkpoints.formats.reader import OtherStream, SourceShard
+from sluice_checkpoints.formats.reader import SHARD_ID, OtherStream, SourceShard
 from sluice_checkpoints.migrate.placement import FROM_START, problem_with
 from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import END

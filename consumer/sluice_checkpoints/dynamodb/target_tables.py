@@ -13,8 +13,8 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.create import FRESH_SECONDS, DynamoTargets, FreshApi
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Api, attempt
-from sluice_checkpoints.formats.changes import RowChange, same
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Tagged
+from sluice_checkpoints.formats.writer import RowChange, same
 from sluice_checkpoints.protocol.encoding import Wire
 
 

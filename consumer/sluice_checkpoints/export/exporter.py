@@ -18,13 +18,11 @@ from sluice_checkpoints.errors import LeaseHeld, Refused, SluiceError, SourceAct
 from sluice_checkpoints.export.plan import ExportPlan, SluiceSide, TargetSide, plan
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats import detect, kcl
-from sluice_checkpoints.formats.changes import in_transactions, write_rows
-from sluice_checkpoints.formats.detect import WRITERS
+from sluice_checkpoints.formats.detect import WRITERS, check_table
 from sluice_checkpoints.formats.reader import refuse
 from sluice_checkpoints.formats.sluice import refusals
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.table_names import check_table
-from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writer import FormatWriter, in_transactions, write_rows
 from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
 from sluice_checkpoints.migrate.overrides import SourceScan, refused
 from sluice_checkpoints.migrate.store import MigrationStore

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.formats.changes import RowChange
 from sluice_checkpoints.formats.reader import SourceShard, refuse_all
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
-from sluice_checkpoints.formats.writer import FormatWriter, RowContent
+from sluice_checkpoints.formats.writer import FormatWriter, RowChange, RowContent
 from sluice_checkpoints.migrate.placement import problem_with
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Item, ShardRow

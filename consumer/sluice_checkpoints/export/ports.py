@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sluice_checkpoints.formats.changes import TargetTables
+from sluice_checkpoints.formats.writer import TargetTables
 from sluice_checkpoints.migrate.ports import MigrationProgress
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.model import PassedRecords, PositionCatalog

@@ -1,10 +1,15 @@
-"""The formats that are known. Chooses the one of a source, by the keys of its tables or by name. If the two disagree, it refuses."""
+"""The formats that are known: chooses the one of a source, by the keys of its tables or by name. If the two disagree, it refuses.
+
+Names of tables are checked here, too: what DynamoDB allows, and which names of a target belong to the source's system.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats import kcl, kinsumer, nifi
 from sluice_checkpoints.formats.kcl import KCL, Kcl
 from sluice_checkpoints.formats.kinsumer import CHECKPOINTS, KINSUMER, Kinsumer
 from sluice_checkpoints.formats.nifi import NIFI, Nifi
@@ -20,6 +25,8 @@ REPLICATION = "aws:rep:"
 # The first that fits is chosen: NiFi's come before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
 FORMATS: tuple[Format, ...] = (Nifi(), Kcl(), VmwareGoKcl(), Kinsumer(), Sluice())
 WRITERS = {writer.name: writer for writer in (KCL, NIFI, VMWARE_GO_KCL, KINSUMER)}
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")  # DynamoDB, "Naming rules"
+KEYS = (kcl.KEY, nifi.KEY, kinsumer.KEY)  # of the systems that have further tables
 
 
 def choose(name: str, table: str, schemas: Mapping[str, KeySchema]) -> Format:
@@ -70,3 +77,17 @@ def _described(tables: SourceTables, table: str) -> dict[str, KeySchema]:
     names = dict.fromkeys(n for f in FORMATS for n in f.companions(table, main))
     found = {table: main} | {name: tables.key_schema(name) for name in names}
     return {name: keys for name, keys in found.items() if keys is not None}
+
+
+def check_table(option: str, name: str) -> None:
+    """Raises `Refused` if no table can have this name."""
+    if not TABLE_NAME.fullmatch(name):
+        raise Refused(f"--{option} {name!r} is not a table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
+
+
+def check_target(source: str, target: str) -> None:
+    """Raises `Refused` if a migration of this source may not write to a table of this name, whatever format the source is in."""
+    if source == target:
+        raise Refused(f"--target {target} is the source itself; a target is a new table, and the source is never written")
+    if target in {name for format_ in FORMATS for key in KEYS for name in format_.companions(source, key)}:
+        raise Refused(f"--target {target} is a name that the system of {source} gives to a table of its own; give this migration another target")

@@ -19,8 +19,8 @@ import re
 from dataclasses import replace
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
 from sluice_checkpoints.formats.reader import (
+    SHARD_ID,
     FormatReader,
     OtherStream,
     Problem,
@@ -29,7 +29,12 @@ from sluice_checkpoints.formats.reader import (
     SourceShard,
     StoredPosition,
     UnrelatedRow,
+    check_types,
+    count,
     read_rows,
+    shard_ids,
+    text,
+    text_or_none,
 )
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent

@@ -14,8 +14,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import check_types, count, shard_id, text_or_none
-from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
+from sluice_checkpoints.formats.reader import (
+    FormatReader,
+    Reading,
+    SourceShard,
+    StoredPosition,
+    check_types,
+    count,
+    read_rows,
+    shard_id,
+    text_or_none,
+)
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey, Tagged
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position

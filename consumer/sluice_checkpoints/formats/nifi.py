@@ -17,8 +17,21 @@ from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import kcl
-from sluice_checkpoints.formats.attributes import check_types, count, shard_id, text, text_or_none
-from sluice_checkpoints.formats.reader import FormatReader, Problem, Reading, SortedRows, SourceShard, StoredPosition, UnrelatedRow, read_rows
+from sluice_checkpoints.formats.reader import (
+    FormatReader,
+    Problem,
+    Reading,
+    SortedRows,
+    SourceShard,
+    StoredPosition,
+    UnrelatedRow,
+    check_types,
+    count,
+    read_rows,
+    shard_id,
+    text,
+    text_or_none,
+)
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import SEQUENCE_NUMBER, Position

@@ -10,15 +10,23 @@ import contextlib
 from collections.abc import Iterator
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import UnknownAttribute
-from sluice_checkpoints.formats.reader import FormatReader, OtherStream, Problem, Reading, SourceShard, StoredPosition, UnrelatedRow, read_rows
+from sluice_checkpoints.formats.reader import (
+    FormatReader,
+    OtherStream,
+    Problem,
+    Reading,
+    SourceShard,
+    StoredPosition,
+    UnknownAttribute,
+    UnrelatedRow,
+    read_rows,
+)
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.encoding import item_from_wire
 from sluice_checkpoints.protocol.folding import EndedShards, is_late
 from sluice_checkpoints.protocol.lease import MARGIN
-from sluice_checkpoints.protocol.row_checks import check, understood
-from sluice_checkpoints.protocol.row_kinds import KINDS, kind_of
+from sluice_checkpoints.protocol.row_kinds import KINDS, check, kind_of, understood
 from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, ENDED_PREFIX, RESETTING, SHARD_PREFIX, ConsumerRow, Item, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 

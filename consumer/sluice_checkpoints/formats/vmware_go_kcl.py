@@ -12,8 +12,17 @@ from __future__ import annotations
 import re
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, shard_id, text_or_none
-from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
+from sluice_checkpoints.formats.reader import (
+    SHARD_ID,
+    FormatReader,
+    Reading,
+    SourceShard,
+    StoredPosition,
+    check_types,
+    read_rows,
+    shard_id,
+    text_or_none,
+)
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position

@@ -1,20 +1,163 @@
-"""What Sluice knows of a format to write its rows. Pure.
+"""Writing another system's table, on the way back: what is known of a format, the change of one row, and the port. Pure.
 
 A writer gets a shard's position and the row that was there ({}: none). It returns the whole row as its system would leave it after a clean stop:
 without an owner, so that a worker may take it at once.
+
+A row changes only from exactly what was read to what is wanted: every attribute that its format knows is part of the condition. A concurrent change
+by the other system wins. Nothing is deleted. `kcl` and its like know the rows of one format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
 
-from sluice_checkpoints.formats.attributes import Types
-from sluice_checkpoints.formats.changes import RowChange, same_rows
-from sluice_checkpoints.formats.reader import Format
-from sluice_checkpoints.formats.snapshot import KeySchema, RawItem
+from sluice_checkpoints.errors import SourceActive
+from sluice_checkpoints.formats.reader import Format, Types
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, SourceTables, Tagged
 from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.table import MAX_TRANSACTION, MAX_TRANSACTION_BYTES, packed
 from sluice_checkpoints.stream.model import Shard
+
+PLACEHOLDERS = 32  # bytes of type tags, punctuation and names that stand for an attribute
+
+
+def same(left: Tagged | None, right: Tagged | None) -> bool:
+    """DynamoDB's equality of two attributes: types count, numbers are compared by value, sets without order. None: there is no attribute."""
+    if left is None or right is None:
+        return left is right
+    return bool(_plain(left) == _plain(right))
+
+
+def same_rows(left: RawItem, right: RawItem) -> bool:
+    """Whether two rows say the same."""
+    return all(same(left.get(name), right.get(name)) for name in left.keys() | right.keys())
+
+
+def _plain(tagged: Tagged) -> Any:
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "N":
+            return tag, Decimal(value)
+        case "NS":
+            return tag, sorted(map(Decimal, value))
+        case "SS" | "BS":
+            return tag, sorted(value)
+        case "M":
+            return tag, {name: _plain(inner) for name, inner in value.items()}
+        case "L":
+            return tag, [_plain(inner) for inner in value]
+        case _:
+            return tag, value
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row as it was read and as it is wanted.
+
+    Attributes:
+        keys: the table's key.
+        before: the whole row; None: there is none.
+        after: the whole row; it differs from `before`.
+        known: names of all attributes of the format.
+    """
+
+    keys: KeySchema
+    before: RawItem | None
+    after: RawItem
+    known: frozenset[str]
+
+    @property
+    def key(self) -> RawItem:
+        """The row's key."""
+        return {key.name: self.after[key.name] for key in self.keys}
+
+    @property
+    def label(self) -> str:
+        """The key as text, for messages."""
+        return "/".join(str(next(iter(tagged.values()))) for tagged in self.key.values())
+
+    def holds(self, found: RawItem | None) -> bool:
+        """The condition of the write: there is no row as there was none, or every known attribute is as it was read.
+
+        The key is one of them, so a row that was deleted in between is not created again from half of what it was.
+        """
+        if self.before is None or found is None:
+            return self.before is found
+        return all(same(self.before.get(name), found.get(name)) for name in self.known)
+
+    def done(self, found: RawItem | None) -> bool:
+        """Whether the row is already as wanted: then only the reply of an earlier try was lost."""
+        return found is not None and all(same(self.after.get(name), found.get(name)) for name in self.known)
+
+
+class TargetTables(SourceTables, Protocol):
+    """Other systems' tables, to be read and written. Every method raises `ServiceUnavailable` and `Refused` as those of `SourceTables` do."""
+
+    def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
+        """Makes a table unless it exists, and waits until it can be used; returns what could not be had (backups, deletion protection).
+
+        Raises:
+            Refused: there is one of another key.
+        """
+        ...
+
+    def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
+        """At most `MAX_TRANSACTION` changes, all or nothing.
+
+        Returns:
+            Empty: all were made. Otherwise nothing was, and these are the changes whose conditions failed, with the rows as they are.
+        """
+        ...
+
+
+def write_rows(tables: TargetTables, table: str, changes: Sequence[RowChange]) -> None:
+    """One transaction. Changes that are there already, because only a reply was lost, count as made.
+
+    Raises:
+        SourceActive: a row is neither as it was read nor as it is wanted: its system works. The transaction changed nothing.
+    """
+    pending = list(changes)
+    while pending and (refused := tables.write(table, pending)):
+        if moved := [pending[i].label for i, found in refused.items() if not pending[i].done(found)]:
+            raise SourceActive(f"table {table} is in use, stop its consumer and run this again: {', '.join(moved[:10])} moved after it was read")
+        pending = [change for i, change in enumerate(pending) if i not in refused]
+
+
+def in_transactions(changes: Sequence[RowChange]) -> list[list[RowChange]]:
+    """Changes in lists that fit into one transaction each, by number and by bytes: rows of KCL carry an application's state."""
+    return list(packed(changes, MAX_TRANSACTION, _bytes_of, MAX_TRANSACTION_BYTES))
+
+
+def _bytes_of(change: RowChange) -> int:
+    """Upper bound: the row with everything that it has before or after, and the condition, which repeats what was read."""
+    before = change.before or {}
+    condition = {name: tagged for name, tagged in before.items() if name in change.known}
+    return _size({**before, **change.after}) + _size(condition)
+
+
+def _size(item: RawItem) -> int:
+    return sum(len(name.encode()) + PLACEHOLDERS + _value_size(tagged) for name, tagged in item.items())
+
+
+def _value_size(tagged: Tagged) -> int:
+    """Bytes of a value in a request, where binary is base64."""
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "S" | "N":
+            return len(value.encode())
+        case "B":
+            return len(value) * 4 // 3 + 4
+        case "M":
+            return _size(value)
+        case "SS" | "NS" | "BS":
+            return sum(_value_size({tag[0]: inner}) + PLACEHOLDERS for inner in value)
+        case "L":
+            return sum(_value_size(inner) + PLACEHOLDERS for inner in value)
+        case _:
+            return 4
 
 
 @dataclass(frozen=True, slots=True)

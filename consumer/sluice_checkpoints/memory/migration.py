@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import Refused, SourceActive
-from sluice_checkpoints.formats.changes import RowChange, same_rows
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem
+from sluice_checkpoints.formats.writer import RowChange, same_rows
 from sluice_checkpoints.memory.table import Hook, MemoryTable, copied
 from sluice_checkpoints.migrate.ports import PreparedTarget
 from sluice_checkpoints.protocol.table import MAX_TRANSACTION, Table

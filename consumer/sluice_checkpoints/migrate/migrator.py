@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
 from sluice_checkpoints.formats import detect, lease_expiry
-from sluice_checkpoints.formats.attributes import SHARD_ID
-from sluice_checkpoints.formats.reader import Format, Problem, refuse
+from sluice_checkpoints.formats.detect import check_table, check_target
+from sluice_checkpoints.formats.reader import SHARD_ID, Format, Problem, refuse
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.formats.table_names import check_table, check_target
 from sluice_checkpoints.migrate import overrides
 from sluice_checkpoints.migrate.claim import HeldClaim, holding
 from sluice_checkpoints.migrate.overrides import SourceScan, check_chosen, understand

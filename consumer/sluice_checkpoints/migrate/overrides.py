@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import lease_expiry
-from sluice_checkpoints.formats.attributes import SHARD_ID, UnknownAttribute
-from sluice_checkpoints.formats.reader import LISTED, Format, Problem, Reading, SourceShard, StoredPosition
+from sluice_checkpoints.formats.reader import LISTED, SHARD_ID, Format, Problem, Reading, SourceShard, StoredPosition, UnknownAttribute
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text, problem_with
 from sluice_checkpoints.migrate.stream_check import Compared, row_labels

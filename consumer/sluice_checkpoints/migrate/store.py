@@ -12,8 +12,7 @@ from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
 from sluice_checkpoints.protocol.folding import TableShards
-from sluice_checkpoints.protocol.row_checks import OwnTable
-from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_checkpoints.protocol.row_kinds import OwnTable, kind_of
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow, Item, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.store import MEMBERS
 from sluice_checkpoints.protocol.table import MAX_TRANSACTION_BYTES, NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, equals, packed

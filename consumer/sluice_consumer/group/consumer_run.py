@@ -19,9 +19,9 @@ from sluice_consumer import logs
 from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning
 from sluice_consumer.group import sink_settings
+from sluice_consumer.group.ends import ends_for_good
 from sluice_consumer.group.messages import Begin, Over, shortened
 from sluice_consumer.group.prepare_watch import PrepareControls, PrepareWatch, StartOverdue
-from sluice_consumer.group.retries import ends_for_good
 from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue, Isolator

@@ -21,8 +21,8 @@ from sluice_consumer.checks import run as checks
 from sluice_consumer.config import UntilConfig
 from sluice_consumer.group import shared_spark
 from sluice_consumer.group.consumer_lease import ConsumerLease
+from sluice_consumer.group.ends import exit_code
 from sluice_consumer.group.messages import UP, Doing, DriverReads, Leave, Message, Over, line, parsed
-from sluice_consumer.group.retries import exit_code
 from sluice_consumer.group.shared_spark import Member
 from sluice_consumer.process import child_process
 from sluice_consumer.process.armed_timer import PROCESS

@@ -14,7 +14,7 @@ from sluice_checkpoints.dynamodb.create import DynamoTargets, TableSettings
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Api, DynamoTable, Endpoint, client
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.config import Config, StreamConfig
@@ -42,7 +42,7 @@ def _dynamodb(stream: StreamConfig) -> Api:
 
 
 def store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
-    """The consumer's table, with the patience of a batch. Rows that somebody changed by hand are refused by name (`row_checks`)."""
+    """The consumer's table, with the patience of a batch. Rows that somebody changed by hand are refused by name (`row_kinds.OwnTable`)."""
     return CheckpointStore(OwnTable(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener))))
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from sluice_consumer.batches import planner
 from sluice_consumer.config import BatchConfig
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks.positions import DIGITS, SUB_DIGITS
+from sluice_consumer.sinks.foreach import DIGITS, SUB_DIGITS
 from sluice_consumer.spark.schema import SCHEMA
 
 SHARD = "shardId-000000000000"

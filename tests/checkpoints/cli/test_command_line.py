@@ -18,7 +18,7 @@ from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.cli.report import LoggedProgress, Output, place, short
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX
 from sluice_checkpoints.stream.address import StreamAddress
 

@@ -22,7 +22,7 @@ from resetting.bench import Bench as ResetBench
 
 from sluice_checkpoints.cli import adopt, diagnose, export, migrate, reset, show
 from sluice_checkpoints.cli.main import main
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 
 REPOSITORY = Path(__file__).parents[3]
 REGION = ["--region", "us-east-1"]

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import SourceActive
-from sluice_checkpoints.formats.changes import RowChange, in_transactions, same, same_rows, write_rows
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.reader import StoredPosition
 from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
-from sluice_checkpoints.formats.writer import RowContent
+from sluice_checkpoints.formats.writer import RowChange, RowContent, in_transactions, same, same_rows, write_rows
 from sluice_checkpoints.memory.migration import MemoryTargetTables
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import Shard, StreamIdentity

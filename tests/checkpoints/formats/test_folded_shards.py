@@ -23,7 +23,7 @@ from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.encoding import item_to_wire
 from sluice_checkpoints.protocol.folding import delete, fold
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity

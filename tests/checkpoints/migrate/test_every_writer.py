@@ -22,8 +22,7 @@ from sluice_checkpoints.memory.migration import MemorySources, MemoryTargetTable
 from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.encoding import item_to_wire
-from sluice_checkpoints.protocol.row_checks import OwnTable
-from sluice_checkpoints.protocol.row_kinds import KINDS
+from sluice_checkpoints.protocol.row_kinds import KINDS, OwnTable
 from sluice_checkpoints.protocol.rows import MIGRATION, SHARD_PREFIX
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.address import StreamAddress

@@ -15,9 +15,9 @@ from supervising import CONFIG
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.group.driver import STEP_SECONDS, GroupDriver, RunInDriver
+from sluice_consumer.group.ends import EpochWork
 from sluice_consumer.group.messages import Beat, Begin, Drain, DriverReads, Executors, Leave, Lose, Message, Over, line
 from sluice_consumer.group.metrics import GroupMetrics
-from sluice_consumer.group.work_guards import EpochWork
 
 LEASE = 30.0
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sluice_consumer.group.work_guards import BEATS, ENDING, Act, EpochWork
+from sluice_consumer.group.ends import BEATS, ENDING, Act, EpochWork
 from sluice_consumer.process.lease_handoff import WORKING
 
 TICK = 0.1  # seconds

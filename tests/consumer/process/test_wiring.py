@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.aws.connections import TimeLimits
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import wiring
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import Part
-from sluice_consumer.sinks.foreach import identity
-from sluice_consumer.sinks.positions import PositionMisuse, position
+from sluice_consumer.sinks.foreach import PositionMisuse, identity, position
 
 NUMBERS = st.tuples(st.integers(0, 10**129 - 1), st.integers(0, 10**7))
 

@@ -13,9 +13,8 @@ import pytest
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
-from sluice_checkpoints.formats.changes import TargetTables
 from sluice_checkpoints.formats.detect import WRITERS
-from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writer import FormatWriter, TargetTables
 from sluice_checkpoints.memory.migration import MemoryTargetTables
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore

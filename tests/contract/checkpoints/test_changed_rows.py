@@ -10,7 +10,7 @@ from stored_rows import CONSUMER_ROW, ROW
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.encoding import to_wire
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Put

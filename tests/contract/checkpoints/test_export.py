@@ -9,9 +9,8 @@ from exports import Time, change, item, only, standing
 
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
-from sluice_checkpoints.formats.changes import TargetTables, in_transactions, write_rows
 from sluice_checkpoints.formats.detect import WRITERS
-from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writer import FormatWriter, TargetTables, in_transactions, write_rows
 
 # -- the conditions ----------------------------------------------------------------------------------------------------------------
 

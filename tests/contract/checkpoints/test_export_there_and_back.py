@@ -19,10 +19,9 @@ from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
-from sluice_checkpoints.formats.changes import write_rows
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import RawItem
-from sluice_checkpoints.formats.writer import FormatWriter, RowContent
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent, write_rows
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts as MigrationWorld

@@ -10,7 +10,7 @@ from stored_rows import CONSUMER_ROW, EPOCH, LATER, ROW, A, B
 from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.folding import EndedShards, TableShards, delete, fold
-from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import ENDED_PREFIX, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Member, Put, Table, Transaction

@@ -22,9 +22,8 @@ from click.testing import CliRunner
 from sluice_checkpoints.cli.report import short
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
-from sluice_checkpoints.formats.changes import write_rows
 from sluice_checkpoints.formats.detect import WRITERS
-from sluice_checkpoints.formats.writer import FormatWriter, RowContent
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent, write_rows
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.address import StreamAddress

@@ -1,4 +1,4 @@
-"""When the work of one consumer in a group has to end, and when the whole driver has to. Pure.
+"""When the work of one consumer in a group ends, when the whole driver does, and whether a consumer is started again. Pure.
 
 The rules are in docs/groups.md, "A lost lease ends the work of one consumer".
 Supervisor and driver both ask, each with its own clock readings: either of them may be paused.
@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.process.ending import Ending
 from sluice_consumer.process.lease_handoff import WORKING
 
 ENDING = 1 / 2  # of the lease: what is left of `WORKING` is the time to prove that the work is over
 BEATS = 6  # a lease: two heartbeats may fail, each after a sixth of the lease, before the work is ended
+FIRST, LONGEST = 1.0, 60.0  # seconds
+STEADY = 300.0  # a run that lasted so long begins the pauses again
 
 
 class Act(Enum):
@@ -61,3 +65,26 @@ class EpochWork:
         if now - self.sent > self.lease * WORKING:
             return Act.END_DRIVER
         return Act.END_WORK if self.lost else Act.NONE
+
+
+def ends_for_good(ending: Ending) -> bool:
+    """A run that reached its end or was drained, and one that is refused: you have to act. Everything else is tried again."""
+    return ending.code in {0, Refused.exit_code}
+
+
+@dataclass
+class Pauses:
+    """The pauses of one consumer."""
+
+    next: float = FIRST
+
+    def after(self, lasted: float) -> float:
+        """Seconds to wait after a run that lasted so many seconds."""
+        pause = FIRST if lasted >= STEADY else self.next
+        self.next = min(2 * pause, LONGEST)
+        return pause
+
+
+def exit_code(endings: list[Ending]) -> int:
+    """Of the program: 0 if all consumers ended well, else that of the first that did not."""
+    return next((ending.code for ending in endings if ending.code), 0)
