@@ -78,7 +78,7 @@ def _fitting(facts: StartFacts, store: CheckpointStore, description: Wire) -> Ch
             raise supervisor.unfinished(store)
         return CheckFinding(CheckOutcome.OK, f"{name} is empty: the driver writes where each shard begins")
     lease.check_state(name, row)
-    owners.check(name, row, pod.owner(facts.environment))
+    owners.check(name, row, pod.owner(facts.given.name, facts.environment))
     if facts.identity is not None:
         check_identity(row, facts.identity)
     copies.check_copy(name, row, identity_of(description, float(description["CreationDateTime"])))

@@ -111,9 +111,14 @@ def table_made(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get(TABLE_MADE) == "true"
 
 
-def owner(environment: Mapping[str, str] = os.environ) -> Owner:
-    """Whose driver this process is. Outside Kubernetes it is nobody's, unless the environment names an owner."""
-    return Owner(environment.get(OWNER, ""), tuple(environment.get(CLUSTER, "").split()), writes="SLUICE_POD_NAME" in environment)
+def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
+    """Whose driver this process is; `name` is the configuration's. Outside Kubernetes it is nobody's, unless the environment names an owner.
+
+    A pool's pod names none, as it has several consumers: each is the KinesisConsumer `name` of the pod's namespace.
+    """
+    in_pod = "SLUICE_POD_NAME" in environment
+    here = f"{environment['SLUICE_POD_NAMESPACE']}/{name}" if in_pod else ""
+    return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()), writes=in_pod)
 
 
 def spec(environment: Mapping[str, str] = os.environ) -> SpecName:

@@ -192,7 +192,7 @@ def open_table(config: Config, *, made: bool = False) -> CheckpointStore:
 def claim(config: Config) -> LeaseRequest:
     """What this process asks of the lease."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return LeaseRequest(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force, owner=pod.owner())
+    return LeaseRequest(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force, owner=pod.owner(config.name))
 
 
 class Supervisor:

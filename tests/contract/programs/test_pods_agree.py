@@ -89,7 +89,7 @@ def test_a_driver_finds_its_pod_its_table_and_its_code_in_the_environment_of_its
 @pytest.mark.parametrize("clusters", [(), ("uid-1",), ("prod-eu", "uid-1")], ids=["cluster not known", "by uid", "by name and uid"])
 def test_a_driver_is_told_whose_the_table_is(clusters: tuple[str, ...]) -> None:
     """The resource, and by what its cluster is known. A resource that is made again is the same owner: its uid is not in it."""
-    found = pod.owner(environment(made(clusters)))
+    found = pod.owner("orders", environment(made(clusters)))
     assert (found, str(RESOURCE.uid) in str(found)) == (Owner("team-a/orders", clusters), False)
 
 
