@@ -28,7 +28,7 @@ from sluice_operator.untrusted import bounds
 DEAD_LETTER_STREAM = f"^([a-zA-Z0-9_.-]{{1,128}}|{STREAM_ARN})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
 VALUES = 8192  # values and keys: a pass looks at each of them several times
-TOO_LARGE = f"larger than {MAX_BYTES} bytes; move code and data into the image"
+TOO_LARGE = f"larger than {MAX_BYTES} bytes or {VALUES} values; move code and data into the image"
 
 
 AnySpec = TypeVar("AnySpec", bound=SpecPart)
@@ -292,7 +292,7 @@ def validated(raw: dict[str, Any] | str, model: type[AnySpec]) -> AnySpec:
     """
     if isinstance(raw, str):
         raise InvalidSpec(f"spec: {raw}")  # the text that replaces a spec that was not read
-    if unusable := bounds.problem(raw, "spec", VALUES):
+    if unusable := bounds.problem(raw, "spec", VALUES, TOO_LARGE):
         raise InvalidSpec(unusable)
     if len(json.dumps(raw)) > MAX_BYTES:
         raise InvalidSpec(f"spec: {TOO_LARGE}")

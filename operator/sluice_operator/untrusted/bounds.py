@@ -10,12 +10,16 @@ if TYPE_CHECKING:
 
 DEPTH = 64  # levels: a pod template has 12
 VALUES = 65_536  # values and keys
+LARGE = f"has more than {VALUES} values; move data out of the resource"
 LEAST, GREATEST = -(2**63), 2**64 - 1  # of a whole number: no JSON encoder of ours writes more
 SHOWN = 4  # names of a path that a message shows
 
 
-def problem(value: object, path: str, most: int = VALUES) -> str | None:
-    """Why the value cannot be used, naming the field in it; None if it can. It does not recurse, and stops at `most` values and keys."""
+def problem(value: object, path: str, most: int = VALUES, large: str = LARGE) -> str | None:
+    """Why the value cannot be used, naming the field in it; None if it can.
+
+    It does not recurse. It stops at `most` values and keys, and says `large` then.
+    """
     open_, seen = [(path, 0, value)], 0
     while open_:
         where, depth, item = open_.pop()
@@ -23,7 +27,7 @@ def problem(value: object, path: str, most: int = VALUES) -> str | None:
         if why := _refusal(item, depth):
             return f"{where}: {why}"
         if seen > most:
-            return f"{path}: has more than {most} values; move data out of the resource"
+            return f"{path}: {large}"
         open_ += _inside(where, depth, item)
     return None
 

@@ -15,7 +15,7 @@ from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.kept import of_pod_or_job as kept_of
 from sluice_operator.observe.watch_state import LONGEST, Lines, WatchRefused, WatchState
-from sluice_operator.resource.fields import MAX_BYTES
+from sluice_operator.resource.fields import MAX_BYTES, TOO_LARGE
 from sluice_operator.untrusted import decoding
 from sluice_operator.untrusted.values import Unreadable, part
 
@@ -152,7 +152,7 @@ def test_many_resources_as_large_as_may_be_take_as_much_memory_as_bytes() -> Non
     assert held < 12 * MAX_BYTES
     problems = {parse.view(cache.body(ResourceKey("shop", f"r{n}")) or {}, cache.observed(KEY), NOW).problem for n in (0, 2)}
     assert [cache.is_cut(ResourceKey("shop", f"r{n}")) for n in (0, 1)] == [True, False]
-    assert problems == {f"spec: larger than {MAX_BYTES} bytes; move code and data into the image"}
+    assert problems == {f"spec: {TOO_LARGE}"}
 
 
 def test_a_scrape_reads_no_resource_that_is_kept_as_bytes() -> None:

@@ -142,7 +142,8 @@ REFUSED: list[tuple[Json, str]] = [
         "spec.executor: inDriver: there are no executor pods, so resources and serviceAccountName would have no effect; use spec.driver",
     ),
     ({"checkpoints": {"table": "same"}, "migrateFrom": {"table": "same"}}, "a source is only read, so name another table"),
-    ({"pipeline": {"entrypoint": "a:b", "args": {"big": "x" * 70_000}}}, "larger than 65536 bytes"),
+    ({"pipeline": {"entrypoint": "a:b", "args": {"big": "x" * 70_000}}}, "spec: larger than 65536 bytes or 8192 values"),
+    ({"pipeline": {"entrypoint": "a:b", "args": {"many": [[]] * 9_000}}}, "spec: larger than 65536 bytes or 8192 values"),
 ]
 
 
