@@ -40,7 +40,8 @@ START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 class StreamConfig:
     """The stream, and the addresses of its services if they are not AWS's own.
 
-    `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share.
+    `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share. None: all of
+    them for a shard that had a record in the last five minutes, and 0.2 for others.
     It is given by name and region, or by `arn`. Name and region are there in any case, once the configuration is read.
     """
 
@@ -48,7 +49,7 @@ class StreamConfig:
     region: str = ""
     kinesis_endpoint: str | None = None
     dynamodb_endpoint: str | None = None
-    probe_share: float = 0.2
+    probe_share: float | None = None
     arn: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
@@ -211,7 +212,9 @@ class PipelineConfig:
 
 @dataclass(frozen=True)
 class BatchConfig:
-    """Size of a micro-batch. Limits count the records and bytes of one shard in one batch. `interval_seconds` is from trigger to trigger.
+    """Size of a micro-batch. Limits count the records and bytes of one shard in one batch.
+
+    `interval_seconds` is from trigger to trigger; a full batch is followed at once.
 
     Attributes:
         max_seconds: time after which a batch without progress stops the driver; with progress four times as long. None: 3600, and a day. 0: no limit.
@@ -422,7 +425,7 @@ def _stream_bounds(stream: StreamConfig) -> None:
     if not REGION.fullmatch(stream.region):
         raise Refused(f"stream.region: must be an AWS region, such as eu-west-1, not {stream.region!r}")
     check_partition(stream.role, stream.arn, stream.region, ROLE_FIELDS.role_arn)  # refused here, not at the first call
-    if not LEAST_SHARE <= stream.probe_share <= 1:
+    if stream.probe_share is not None and not LEAST_SHARE <= stream.probe_share <= 1:
         raise Refused(f"stream.probeShare: {stream.probe_share} is not from {LEAST_SHARE} to 1; 0.2 is one of a shard's five calls a second")
     for key, endpoint in (("kinesisEndpoint", stream.kinesis_endpoint), ("dynamodbEndpoint", stream.dynamodb_endpoint)):
         if endpoint and not is_address(endpoint):

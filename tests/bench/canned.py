@@ -61,14 +61,18 @@ class Bucket:
 @dataclass
 class Canned:
     options: Options
-    slabs: dict[str, Slab]
+    slabs: dict[tuple[str, Shape], Slab] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     buckets: dict[tuple[str, str], Bucket] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        for shape in {self.options.shape.of(shard) for shard in range(self.options.shards)}:
+            self.slabs |= {(codec, shape): build(shape, codec) for codec in self.options.codecs}
+
     def answer(self, action: str, codec: str, ask: dict[str, Any]) -> tuple[int, Body]:
         self.counts[action] += 1
-        if codec not in (self.slabs if action == "GetRecords" else {*self.slabs, JSON}):
+        if codec not in {*self.options.codecs, *([] if action == "GetRecords" else [JSON])}:
             self.counts["refused codec"] += 1
             return 400, [json.dumps({"__type": "SerializationException", "message": "unknown content type"}).encode()]
         if action == "GetRecords":
@@ -106,15 +110,15 @@ class Canned:
 
     def get_records(self, codec: str, ask: dict[str, Any]) -> tuple[int, Body]:
         _, shard, at = ask["ShardIterator"].split("|")
-        start, slab = int(at), self.slabs[codec]
-        there = self.options.shape.arrived(round(time.time() * 1000))
+        start, shape = int(at), self.options.shape.of(int(shard.removeprefix("shardId-")))
+        slab, there = self.slabs[codec, shape], shape.arrived(round(time.time() * 1000))
         stop = max(start, min(there, start + min(ask.get("Limit", PAGE_RECORDS), PAGE_RECORDS)))
         while stop - start > 1 and slab.payload[stop] - slab.payload[start] > PAGE_BYTES:
             stop = start + (stop - start) * 9 // 10
         if self.options.limits and not self._may(shard, slab.payload[stop] - slab.payload[start]):
             self.counts["throttled"] += 1
             return 400, [json.dumps(dict(zip(("__type", "message"), THROTTLED, strict=True))).encode()]
-        behind = round(time.time() * 1000) - self.options.shape.arrival_millis(stop) if stop < there else 0
+        behind = round(time.time() * 1000) - shape.arrival_millis(stop) if stop < there else 0
         self.counts["records"] += stop - start
         return 200, reply(slab, codec, (start, stop), (_token(shard, stop), max(behind, 1) if stop < there else 0))
 
@@ -175,7 +179,7 @@ class Server(socketserver.ThreadingTCPServer):
 def main() -> None:
     options = Options.from_json(sys.argv[1])
     server = Server(("127.0.0.1", 0), Handler)
-    server.canned = Canned(options, {codec: build(options.shape, codec) for codec in options.codecs})  # type: ignore[attr-defined]
+    server.canned = Canned(options)  # type: ignore[attr-defined]
     print(server.server_address[1], flush=True)  # noqa: T201
     server.serve_forever()
 

@@ -5,6 +5,7 @@ Asserts nothing. Ratios in one run are what counts; absolute times are this mach
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import ended_shards
@@ -20,13 +21,13 @@ from sluice_lab.aws import emulators
 
 def quiet(dynamodb: str) -> Table:
     """What a share of a shard's calls buys where records come seldom."""
-    table = Table(title="A record a second on each of 4 shards, no interval, local[2]", caption="medians of 60 batches")
-    for head in ("stream.probeShare", "put to sink, ms", "p90", "ms a batch", "GetRecords a second and shard", "throttled"):
+    table = Table(title="A record a second on each shard, at any moment; no interval, local[2]", caption="medians of 60 batches")
+    for head in ("shards", "stream.probeShare", "put to sink, ms", "p90", "ms a batch", "GetRecords a second and shard", "throttled"):
         table.add_column(head, justify="right")
-    for share in (0.2, 0.4, 0.6, 1.0):
-        found = tip.quiet(dynamodb, share)
+    for shards, share in itertools.product((4, 64), (0.2, 0.4, 0.6, 1.0, None)):
+        found = tip.quiet(dynamodb, share, shards)
         cells = (f"{found.waited:.0f}", f"{found.p90:.0f}", f"{found.batch:.0f}", f"{found.calls:.2f}", f"{found.throttled:.2f}")
-        table.add_row(f"{share:g}", *cells)
+        table.add_row(f"{shards}", "default" if share is None else f"{share:g}", *cells)
     return table
 
 

@@ -7,7 +7,7 @@ import json
 import random
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FIRST_SEQUENCE = 49_590_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000
 SEQUENCE_STEP = 1_048_583
@@ -23,20 +23,30 @@ class Shape:
         size: mean payload, bytes; each is up to a quarter smaller or larger, for real ones differ.
         start_millis: arrival of the first, epoch milliseconds.
         rate: records a second and shard that arrive from then on; 0: all are there at the start.
+        seed: 0: at even times; else each at any moment of its part of a second, and each shard at other ones.
     """
 
     records: int
     size: int
     start_millis: int
     rate: float = 0.0
+    seed: int = 0
+
+    def of(self, shard: int) -> Shape:
+        """That of a shard."""
+        return replace(self, seed=self.seed + shard) if self.seed else self
 
     def arrival_millis(self, index: int) -> int:
-        return self.start_millis + (round(index / self.rate * 1000) if self.rate else 0)
+        if not self.rate:
+            return self.start_millis
+        late = random.Random(self.seed << 32 | index).random() if self.seed else 0.0  # noqa: S311 - arrivals
+        return self.start_millis + round((index + late) / self.rate * 1000)
 
     def arrived(self, now_millis: int) -> int:
         if not self.rate:
             return self.records
-        return min(self.records, max(0, int((now_millis - self.start_millis) / 1000 * self.rate) + 1))
+        there = max(0, int((now_millis - self.start_millis) / 1000 * self.rate) + 1)
+        return min(self.records, there - (there > 0 and self.arrival_millis(there - 1) > now_millis))
 
 
 @dataclass(frozen=True)

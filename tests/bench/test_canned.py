@@ -64,7 +64,7 @@ def test_every_record_comes_as_it_was_made(reader: ShardReader, formats: tuple[s
 def test_a_reply_holds_no_more_than_ten_megabytes() -> None:
     """As the service's does."""
     shape = Shape(3000, 8000, 0)
-    made = canned.Canned(canned.Options(1, shape, (CBOR,)), {CBOR: canned.build(shape, CBOR)})
+    made = canned.Canned(canned.Options(1, shape, (CBOR,)))
     _, body = made.get_records(CBOR, {"ShardIterator": canned._token(SHARD, 0)})
     assert 8 * 1024 * 1024 < sum(map(len, body)) < canned.PAGE_BYTES + 1_000_000
 
@@ -72,7 +72,7 @@ def test_a_reply_holds_no_more_than_ten_megabytes() -> None:
 def test_limits_are_the_services() -> None:
     """Five calls a second and shard; the sixth is told so."""
     shape = Shape(100, 100, 0)
-    made = canned.Canned(canned.Options(1, shape, (CBOR,), limits=True), {CBOR: canned.build(shape, CBOR)})
+    made = canned.Canned(canned.Options(1, shape, (CBOR,), limits=True))
     said = [made.get_records(CBOR, {"ShardIterator": canned._token(SHARD, 0)})[0] for _ in range(6)]
     assert said == [200] * 5 + [400]
 
@@ -82,3 +82,7 @@ def test_records_arrive_in_time() -> None:
     assert [paced.arrived(now) for now in (999_000, 1_000_000, 1_000_999, 9_999_999)] == [0, 1, 20, 100]
     assert [paced.arrival_millis(i) for i in (0, 20)] == [1_000_000, 1_001_000]
     assert Shape(100, 100, 0).arrived(0) == 100
+    at_random = Shape(100, 100, 1_000_000, 20.0, seed=1).of(3)
+    arrivals = [at_random.arrival_millis(i) for i in range(100)]
+    assert [(at_random.arrived(at), at_random.arrived(at - 1)) for at in arrivals] == [(i + 1, i) for i in range(100)]
+    assert all(1_000_000 + 50 * i <= at <= 1_000_050 + 50 * i for i, at in enumerate(arrivals))

@@ -36,9 +36,9 @@ class Quiet:
     throttled: float
 
 
-def quiet(dynamodb: str, share: float, shards: int = 4, batches: int = 60) -> Quiet:
-    """A record a second and shard, no interval: a batch begins when a look has found something. `share`: `stream.probeShare`."""
-    shape = Shape(2000, 200, round(time.time() * 1000) + 5000, 1.0)
+def quiet(dynamodb: str, share: float | None, shards: int = 4, batches: int = 60) -> Quiet:
+    """A record a second and shard, at any moment; no interval: a batch begins when a look has found something. `share`: `stream.probeShare`."""
+    shape = Shape(2000, 200, round(time.time() * 1000) + 5000, 1.0, seed=1)
     with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
         plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": 0}, WARM_UP + batches, 400.0, stream={"probeShare": share})
         begun, before = time.monotonic(), asked(endpoint)

@@ -72,6 +72,11 @@ class Committed:
         return max((row.behind for row in self.rows if row.end != END), default=0)
 
     @property
+    def is_full(self) -> bool:
+        """Whether a limit ended the range of a shard that has more. A range without a record is only on its way."""
+        return any(row.records and row.behind for row in self.rows)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Possible losses that its readers saw."""
         return notes(self.rows)

@@ -30,7 +30,7 @@ class LoopTimings:
     """When the loop does what.
 
     Attributes:
-        interval: seconds from trigger to trigger.
+        interval: seconds from trigger to trigger; a full batch is followed at once.
         until: where to stop; None: nowhere.
         look: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.looks.ShardLooks`).
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
@@ -112,8 +112,8 @@ class Loop:
                 idles = self._rests(idles)
                 continue
             idles = False
-            self._runs(plan)
-            if not (self._isolating or self._done()):
+            full = self._runs(plan)
+            if not (full or self._isolating or self._done()):
                 self._drain.wait(max(0.0, started + self._timings.interval - self._clock()))
 
     def _idle_shards(self) -> frozenset[str]:
@@ -144,12 +144,15 @@ class Loop:
         self._drain.wait(self._timings.pause())
         return True
 
-    def _runs(self, plan: BatchPlan) -> None:
+    def _runs(self, plan: BatchPlan) -> bool:
+        """Whether the batch was full: it was committed, and left records that no interval is waited for."""
         started = self._clock()
         with self._timings.watched(plan):
             committed = self._ran(plan)
-        if committed is not None:
-            self._timings.on_progress(committed, self._clock() - started)
+        if committed is None:
+            return False
+        self._timings.on_progress(committed, self._clock() - started)
+        return committed.is_full
 
     @property
     def _isolating(self) -> bool:

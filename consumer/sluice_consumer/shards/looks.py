@@ -1,7 +1,8 @@
 """Looks at shards that brought nothing, without reading them: which of them are idle (docs/protocol.md, "Idle shards").
 
-The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard is looked at once a second, or as often as the user's share
-of its calls allows (`stream.probeShare`); all shards together `MOST_LOOKS` times a second.
+The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard that had a record in the last five minutes is looked at as
+often as it gives calls, others once a second; with `stream.probeShare`, each as often as that allows. All together are looked at `MOST_LOOKS` times a
+second.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page,
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 
 FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one look follows; the shard's calls of one second
-LOOK_SECONDS = 1.0  # from look to look at a shard, by default: one of the five calls a second that it gives to all its consumers
+LOOK_SECONDS = 1.0  # from look to look at a shard that had no record for `ACTIVE_SECONDS`: one of the five calls a second that it gives to all
+ACTIVE_SECONDS = 300.0
 MOST_LOOKS = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
 NEWS = 2  # calls of a look that finds something: its own, and one of the batch that it brings
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
 EASES = 0.9  # by so much after each look
+SLOWEST = LOOK_SECONDS * CALLS_PER_SECOND  # from five looks a second to one
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
 THREADS = 32
@@ -107,16 +110,19 @@ class LookLimits:
 
     Attributes:
         seconds: from look to look at a shard.
+        active: the same, if it had a record lately.
         most: looks before a batch, and a second.
     """
 
     seconds: float = LOOK_SECONDS
+    active: float = 1 / CALLS_PER_SECOND
     most: int = MOST_LOOKS
 
     @staticmethod
-    def of(share: float) -> LookLimits:
-        """Within this share of a shard's calls, above 0 and at most 1."""
-        return LookLimits(1 / (CALLS_PER_SECOND * share))
+    def of(share: float | None) -> LookLimits:
+        """Within this share of a shard's calls, above 0 and at most 1; None: as a consumer does that has the stream to itself."""
+        seconds = share and 1 / (CALLS_PER_SECOND * share)
+        return LookLimits(seconds, seconds) if seconds else LookLimits()
 
 
 @dataclass(slots=True)
@@ -124,26 +130,32 @@ class Pace:
     """When a shard may be looked at again.
 
     Attributes:
-        fastest: seconds from look to look if nothing hinders.
-        seconds: as it is: doubled each time the service refuses a call of it, for others ask the shard, too.
+        limits: if nothing hinders.
         quota: the calls that the shard still gives, after those of looks and of batches.
+        moved: when it was first asked for, or had moved by a record.
+        slowed: pauses are so many times as long: doubled each time the service refuses a call, for others ask the shard, too.
         due: no look before; hindered: the last throttled one. Seconds of the clock.
     """
 
-    fastest: float
-    seconds: float
+    limits: LookLimits
     quota: Bucket
+    moved: float
+    slowed: float = 1.0
     due: float = float("-inf")
     hindered: float = float("-inf")
 
     def looked(self, now: float, calls: int, throttled: int) -> None:
         """After a look of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
         if throttled:
-            self.seconds, self.hindered = max(self.fastest, min(LOOK_SECONDS, self.seconds * 2)), now
+            self.slowed, self.hindered = min(SLOWEST, self.slowed * 2), now
         elif now - self.hindered > CALM_SECONDS:
-            self.seconds = max(self.fastest, self.seconds * EASES)
+            self.slowed = max(1.0, self.slowed * EASES)
         self.quota.take(calls, now)
-        self.due = max(now + max(self.seconds, calls / CALLS_PER_SECOND if calls > 1 else 0.0), self._gives(now))
+        self.due = max(now + max(self._pause(now), calls / CALLS_PER_SECOND if calls > 1 else 0.0), self._gives(now))
+
+    def _pause(self, now: float) -> float:
+        fastest = self.limits.active if now - self.moved < ACTIVE_SECONDS else self.limits.seconds
+        return max(fastest, min(LOOK_SECONDS, fastest * self.slowed))
 
     def read(self, now: float, calls: int) -> None:
         """For a batch that reads the shard with so many calls. They count as well: what the service refuses comes late."""
@@ -232,12 +244,15 @@ class ShardLooks:
         if known.batch != row.batch and known.idle is not False:
             known.pace.read(now, EMPTY)
         known.batch, known.asked = row.batch, now
-        return known if known.end == row.end else Look(self.watch(row), row.end, row.batch, known.pace, now, now)
+        if known.end == row.end:
+            return known
+        known.pace.moved = now
+        return Look(self.watch(row), row.end, row.batch, known.pace, now, now)
 
     def _new_pace(self, now: float) -> Pace:
         quota = Bucket(CALLS_PER_SECOND, now)
         quota.take(EMPTY + 1, now)  # its last ranges
-        return Pace(self.limits.seconds, self.limits.seconds, quota)
+        return Pace(self.limits, quota, now)
 
     def _look_again(self, now: float) -> None:
         """At those that are due, as many as may be; those first that wait longest, so that each has its turn."""

@@ -59,7 +59,7 @@ def formulas() -> str:
     """What the examples are computed by; S open shards, A of them active, I seconds a batch, L of lease, E executors, P the share of looks."""
     beats, batches = f"{MONTH:,} · {BEATS_A_LEASE} / L", f"busy · {MONTH:,} / I"
     default = MONTH * BEATS_A_LEASE / Config.lease_duration_seconds
-    look = f"{CALLS_A_SHARD} · P, {1 / LOOK_SECONDS:g} by default"
+    look = f"{CALLS_A_SHARD} · P; by default {1 / LOOK_SECONDS:g}, and {CALLS_A_SHARD} for five minutes after a record"
     rows = [
         ("pods", "1 + E", "1 with `executor.inDriver`; twice as many with a standby (`spec.rollout.standby: Always`)"),
         ("writes a month, batches", f"{batches} · (A + 1)", "every shard of the batch is bound or closed; one commit. Idle shards are left out"),

@@ -176,7 +176,7 @@ FAILURES: dict[str, Advice] = {
     ),
     "NotBusy": Advice(
         "adds no executors, because these have time left",
-        "Raise spec.batch.maxRecordsPerShard or maxBytesPerShard, or lower intervalSeconds, and run `kubectl apply`",
+        "Lower spec.batch.intervalSeconds and run `kubectl apply`",
     ),
     "AtMaximum": Advice("adds no executors", "Raise spec.autoscale.max and run `kubectl apply`, or make `process` faster"),
     "AtActiveShards": Advice(

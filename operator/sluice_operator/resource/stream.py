@@ -55,7 +55,8 @@ class StreamSpec(SpecPart):
     dynamodb_endpoint: Url | None = None
     """Address of DynamoDB, if it is not AWS's own."""
     probe_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
-    """Share of a shard's five GetRecords calls per second that polls quiet shards. Default 0.2. More is faster, and leaves less to others."""
+    """Share of a shard's five GetRecords calls per second that polls quiet shards. More is faster, and leaves less to other consumers.
+    Default 1 for shards with a record in the last five minutes, and 0.2 for others. Name it if other consumers poll the stream."""
 
     @model_validator(mode="after")
     def _one_stream(self) -> Self:

@@ -22,9 +22,10 @@ from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import BatchConfig, StartConfig
 from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS, Probe, ShardLooks
+from sluice_consumer.shards.looks import MOST_LOOKS, Probe, ShardLooks
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 
@@ -148,11 +149,10 @@ def test_looks_before_a_batch_are_bounded_and_each_idle_shard_has_its_turn() -> 
 
 
 @pytest.mark.parametrize("interval", [0.0, 0.1])
-def test_an_idle_shard_is_looked_at_once_a_second_however_short_the_interval(interval: float) -> None:
-    """One of the five calls a second that a shard gives to all its consumers."""
+def test_an_idle_shard_is_looked_at_five_times_a_second_at_most_however_short_the_interval(interval: float) -> None:
     running = Running(3, busy=1, turns=40, interval=interval).loop()
     seconds = running.now - NOW
-    assert sum(costs.looks for costs in running.batches) <= 2 * (seconds / LOOK_SECONDS + 1)
+    assert sum(costs.looks for costs in running.batches) <= 2 * (seconds * CALLS_PER_SECOND + 1)
     assert {costs.writes for costs in running.batches[1:]} == {2}
 
 
@@ -222,7 +222,7 @@ def test_ready_and_lag_count_shards_that_are_left_out() -> None:
 
 
 def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
-    running = Running(6, busy=0, until=RunEnd.tip(round(NOW * 1000)))
+    running = Running(6, busy=0, until=RunEnd.tip(round(NOW * 1000)), before=lambda self, _turn: setattr(self, "now", self.now + 1.5))
     for _ in range(250):
         running.stream.put_in(next(iter(running.stream.shards)), b"x")
     running.loop()

@@ -122,6 +122,21 @@ def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: S
     assert bench.drain.waits == [0.0] * 3
 
 
+@pytest.mark.parametrize(
+    ("batch", "waited"),
+    [
+        (replace(READ, behind=1), []),
+        (replace(READ, behind=0), [3.0]),
+        (replace(READ, records=0, behind=1), [3.0]),
+    ],
+    ids=["it left records of a shard", "all was read", "a shard on its way brought none"],
+)
+def test_a_full_batch_is_followed_at_once(clock: SimpleNamespace, batch: ShardRow, waited: list[float]) -> None:
+    bench = Bench(clock, FakeConsumer(clock, batch, READ, seconds=2.0), waits=len(waited) + 1)
+    bench.loop.run()
+    assert (bench.told, bench.drain.waits) == ([batch.records, 2], [*waited, 3.0])
+
+
 def test_an_idle_consumer_only_looks(clock: SimpleNamespace) -> None:
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
@@ -170,7 +185,7 @@ def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -
     early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
     bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=TIP)
     bench.loop.run()
-    assert (bench.told, bench.drain.waits, bench.asked) == ([2, 2, 2], [5.0] * 2, 0)
+    assert (bench.told, bench.drain.waits, bench.asked) == ([2, 2, 2], [], 0)
 
 
 def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespace) -> None:

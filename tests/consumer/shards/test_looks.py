@@ -9,7 +9,7 @@ import pytest
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.shards.looks import KEPT_SECONDS, LOOK_SECONDS, Every, LookLimits, ShardLooks
+from sluice_consumer.shards.looks import ACTIVE_SECONDS, KEPT_SECONDS, LOOK_SECONDS, Every, LookLimits, ShardLooks
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -24,7 +24,7 @@ class Bench:
     looks: ShardLooks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.looks = ShardLooks(self.watch, lambda: self.now)
+        self.looks = ShardLooks(self.watch, lambda: self.now, LookLimits.of(0.2))
 
     def watch(self, _row: ShardRow) -> Bench:
         self.made += 1
@@ -101,7 +101,7 @@ def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None
 class Stream:
     """Quiet shards in virtual time. `taken`: calls a second and shard that other consumers make; beyond five in all, calls are throttled."""
 
-    share: float = 0.2
+    share: float | None = 0.2
     taken: int = 0
     walks: int = 1
     seconds: float = 60.0
@@ -155,8 +155,23 @@ def test_a_quiet_shard_is_looked_at_as_often_as_its_share_allows_and_never_more(
     assert stream.a_second() == pytest.approx(5 * share, rel=0.05)
 
 
-def test_by_default_a_shard_is_looked_at_once_a_second() -> None:
-    assert LookLimits.of(StreamConfig("s", "r").probe_share) == LookLimits(LOOK_SECONDS)
+def test_by_default_a_shard_is_looked_at_five_times_a_second_until_it_brought_no_record_for_five_minutes() -> None:
+    stream = Stream(StreamConfig("s", "r").probe_share, seconds=ACTIVE_SECONDS)
+    looks = ShardLooks(stream.probe, lambda: stream.now, LookLimits.of(stream.share))
+
+    def a_second(row: ShardRow, until: float) -> float:
+        begun, before = stream.now, sum(map(len, stream.made.values()))
+        while stream.now < until:
+            looks([row])
+            stream.now += looks.pause()
+        return (sum(map(len, stream.made.values())) - before) / (stream.now - begun)
+
+    moved = replace(ROW, end=Position.after("3"))
+    assert a_second(ROW, ACTIVE_SECONDS) == pytest.approx(5, rel=0.02)
+    assert a_second(ROW, 2 * ACTIVE_SECONDS) == pytest.approx(1, rel=0.02)
+    assert a_second(moved, 3 * ACTIVE_SECONDS) == pytest.approx(5, rel=0.02), "it moved, so it brought a record"
+    assert a_second(moved, 4 * ACTIVE_SECONDS) == pytest.approx(1, rel=0.02)
+    assert stream.refused == 0
 
 
 @pytest.mark.parametrize("share", [0.2, 1.0])
@@ -166,12 +181,13 @@ def test_a_look_that_walks_through_empty_replies_never_takes_more_than_a_shard_g
     assert stream.most() <= 5
 
 
-def test_where_others_ask_a_shard_too_looks_become_as_rare_as_without_a_share() -> None:
+@pytest.mark.parametrize("share", [1.0, None])
+def test_where_others_ask_a_shard_too_it_is_looked_at_once_a_second(share: float | None) -> None:
     """Four other consumers take a call a second each; one is left for this one."""
-    stream = Stream(1.0, taken=4, seconds=120.0).run()
+    stream = Stream(share, taken=4, seconds=120.0).run()
     assert stream.a_second() < 1.2
     assert stream.refused < stream.seconds / 5, "it tries now and then whether they are gone"
-    alone = Stream(1.0, taken=0, seconds=120.0).run()
+    alone = Stream(share, taken=0, seconds=120.0).run()
     assert alone.refused == 0
 
 

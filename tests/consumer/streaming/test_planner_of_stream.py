@@ -391,7 +391,7 @@ def test_a_shard_whose_first_look_has_no_turn_takes_part(monkeypatch: pytest.Mon
     world = World()
     world.query()
     kinesis = MemoryKinesis(world.stream)
-    monkeypatch.setattr(world, "look", ShardLooks(lambda row: Probe(kinesis, row.id, row.end), limits=LookLimits(1.0, 0)))
+    monkeypatch.setattr(world, "look", ShardLooks(lambda row: Probe(kinesis, row.id, row.end), limits=LookLimits(most=0)))
     world.put([world.stream.list_shards().shards[-1].id], 1)
     assert trigger(world, world.epoch())
     world.judge()
@@ -402,7 +402,7 @@ def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monk
     """Looks are bounded. If each poll spent them on the shards that were left out, a record in the others would not be found for an hour."""
     world, time = World(), [0.0]
     kinesis = MemoryKinesis(world.stream)
-    looks = ShardLooks(lambda row: Probe(kinesis, row.id, row.end), clock=lambda: time[0], limits=LookLimits(1.0, most))
+    looks = ShardLooks(lambda row: Probe(kinesis, row.id, row.end), clock=lambda: time[0], limits=replace(LookLimits.of(0.2), most=most))
     monkeypatch.setattr(world, "look", looks)
     planner = world.epoch()
 
