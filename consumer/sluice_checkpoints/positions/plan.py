@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
@@ -76,8 +75,16 @@ def _placed(request: ResetRequest, situation: Situation, graph: ShardGraph, targ
     if request.file is None:
         return ResetPlacement(graph, scope(graph, request.shards), target, recent, expired, situation.kept).all()
     moved = edited(request, situation.consumer, graph)
-    more: dict[str, Any] = {"accept_expired": request.accept_expired, "oldest_millis": situation.oldest_millis}
-    return FilePlacement(graph, frozenset(moved), target, recent, expired, positions=moved, **more).all()
+    return FilePlacement(
+        graph,
+        frozenset(moved),
+        target,
+        recent,
+        expired,
+        positions=moved,
+        accept_expired=request.accept_expired,
+        oldest_millis=situation.oldest_millis,
+    ).all()
 
 
 def _check_order(request: ResetRequest, graph: ShardGraph, committed: int, shards: tuple[ShardMove, ...]) -> None:

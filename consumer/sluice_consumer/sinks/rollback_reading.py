@@ -72,7 +72,8 @@ def _iceberg(spark: SparkSession, place: str, consumer: str, batch: int) -> Roll
     if taken is None:
         return Rollback("iceberg", place, batch)
     operations = {each.id: str(java.snapshot(each.id).operation()) for each in taken.snapshots}
-    writers = [consumer, *sorted({f"{consumer}{REDRIVE}"} & {each.consumer for each in taken.snapshots if each.consumer})]
+    redrive = f"{consumer}{REDRIVE}"
+    writers = [consumer, redrive] if any(each.consumer == redrive for each in taken.snapshots) else [consumer]
     tags = [tag(writer, each) for writer in writers for each in sorted(history.tags(writer))]
     branches = [name(writer) for writer in writers for name in (branch, staging)]
     refs = {name: (at, "tag" if is_tag else "branch") for name, (at, is_tag) in history.refs.items() if name not in {*tags, *branches, MAIN}}
