@@ -20,6 +20,8 @@ KEY = re.compile(r"Credential=(?P<key>[^/]+)/\d+/(?P<region>[^/]+)/(?P<service>[
 OWN_ACCOUNT, OTHER_ACCOUNT = "123456789012", "444455556666"  # the first is moto's, for any key that it does not know
 POD = f"arn:aws:sts::{OWN_ACCOUNT}:assumed-role/sluice-driver/pod"
 EXPIRED = "The security token included in the request is expired"
+CHAINED_SECONDS = 3600  # the pods' own credentials are a role's session, too
+CHAINED = "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
 READ = frozenset({"DescribeStreamSummary", "ListShards", "GetShardIterator", "GetRecords"})
 
 
@@ -47,6 +49,7 @@ class NotedCall:
     Attributes:
         by: the key of the pod that made it: the call's own, or the one with which its session was begun.
         named: of a call to Kinesis, how it names the stream: `StreamARN`, `StreamName`, both or none.
+        arn: the stream's ARN in its body; "*" without one.
         status: of its reply.
     """
 
@@ -56,6 +59,7 @@ class NotedCall:
     by: str
     account: str
     named: frozenset[str]
+    arn: str
     status: int
 
 
@@ -95,7 +99,7 @@ class Accounts:
         reply = self._answer(call, service, key, forward)
         with self.lock:
             account, by = (OTHER_ACCOUNT, self.begun_by[key]) if key in self.ends else (OWN_ACCOUNT, key)
-            self.calls.append(NotedCall(service, _action(call), key, by, account, _named(call), reply[0]))
+            self.calls.append(NotedCall(service, _action(call), key, by, account, _named(call), _arn(call), reply[0]))
         return reply
 
     def _answer(self, call: ProxiedCall, service: str, key: str, forward: Callable[[], ProxiedReply]) -> ProxiedReply:
@@ -117,6 +121,8 @@ class Accounts:
         asked, role = _form(call), self.role
         if self.trouble:
             return _of_sts(*self.trouble, "said STS")
+        if int(asked.get("DurationSeconds", CHAINED_SECONDS)) > CHAINED_SECONDS:
+            return _of_sts("ValidationError", 400, CHAINED)
         if not role.trusted or key in role.strangers or asked["RoleArn"] != role.arn or asked.get("ExternalId") != role.external_id:
             return _not_assumed(call)
         session, ends, reply = _issued(forward(), self.seconds)
@@ -132,6 +138,10 @@ class Accounts:
         with self.lock:
             self.pod_ends[pod] = ends
         return reply
+
+    def revoke(self) -> None:
+        """Ends all sessions now, whatever was said of their time."""
+        self.ends = dict.fromkeys(self.ends, datetime.now(UTC))
 
     def _is_over(self, key: str) -> bool:
         ends = self.ends.get(key) or self.pod_ends.get(key)

@@ -23,8 +23,16 @@ from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.kinesis import http as kinesis
 
 ROLE = AssumedRole("arn:aws:iam::444455556666:role/orders-reader")
-SWITCHES = ("AWS_USE_FIPS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_KINESIS", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_DYNAMODB")
+SWITCHES = (
+    "AWS_USE_FIPS_ENDPOINT",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_KINESIS",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+)
 FIPS = {"AWS_USE_FIPS_ENDPOINT": "true"}
+DUAL_STACK = {"AWS_USE_DUALSTACK_ENDPOINT": "true"}
 VPCE = "vpce-0a1b.{}.eu-west-1.vpce.amazonaws.com"
 OWN = {f"AWS_ENDPOINT_URL_{name.upper()}": f"https://{VPCE.format(name)}" for name in ("kinesis", "sts", "dynamodb")}
 
@@ -104,10 +112,12 @@ def plain(region: str, domain: str = "amazonaws.com", suffix: str = "") -> Calle
         ("us-east-1", FIPS, plain("us-east-1", suffix="-fips")),
         ("us-gov-west-1", {}, plain("us-gov-west-1")),
         ("us-gov-west-1", FIPS, replace(plain("us-gov-west-1"), dynamodb="dynamodb-fips.us-gov-west-1.amazonaws.com")),
+        ("eu-west-1", DUAL_STACK, plain("eu-west-1", "api.aws")),
+        ("us-east-1", FIPS | DUAL_STACK, plain("us-east-1", "api.aws", "-fips")),
         ("cn-north-1", {}, plain("cn-north-1", "amazonaws.com.cn")),
         ("eu-west-1", OWN, Called(*map(VPCE.format, ("kinesis", "sts", "dynamodb")))),
     ],
-    ids=["plain", "FIPS", "GovCloud", "GovCloud, FIPS", "China", "VPC endpoints"],
+    ids=["plain", "FIPS", "GovCloud", "GovCloud, FIPS", "dual-stack", "dual-stack, FIPS", "China", "VPC endpoints"],
 )
 def test_the_sdks_own_switches_say_which_host_is_called(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch, region: str, switches: dict[str, str], hosts: Called

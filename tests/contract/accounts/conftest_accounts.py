@@ -79,7 +79,7 @@ class Theirs:
         reads, others = self.calls("kinesis"), [call for call in self.accounts.calls if call.service != "kinesis"]
         assert reads
         assert {call.account for call in reads} == {OTHER_ACCOUNT}
-        assert {call.named for call in reads} == {frozenset({"StreamARN"})}
+        assert {(call.named, call.arn) for call in reads} == {(frozenset({"StreamARN"}), self.arn)}
         assert {(call.account, call.key) for call in others} == {(OWN_ACCOUNT, key) for key in (self.accounts.own_key, *others_keys)}
         made = {f"{call.service}:{call.action}" for call in self.accounts.calls if call.service in {"kinesis", "sts"}}
         assert made <= granted("stream") | granted("assume")

@@ -8,19 +8,24 @@ import socket
 import threading
 from typing import Any
 
+import boto3
 import pytest
-from conftest_accounts import RECORDS, Theirs
+from conftest_accounts import RECORDS, REGION, Theirs
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.errors import AccessDenied, Refused, ServiceUnavailable
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.kinesis.http import HttpKinesis, connect
-from sluice_lab.aws.accounts import OTHER_ACCOUNT, READ
+from sluice_consumer.letters.services import KinesisLetters
+from sluice_lab.aws.accounts import OTHER_ACCOUNT, OWN_ACCOUNT, READ
 from sluice_lab.machine.listening import LOOPBACK
 
 EXPIRIES = 20
+SESSIONS = 2  # one, and the one after it
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"{", 7, 3, "ValueError: no")
 PAUSE = threading.Event()  # never set
 
 
@@ -66,6 +71,29 @@ def test_twenty_sessions_expire_under_a_reader_that_notices_none_of_it(theirs: T
         catalog.describe()
         PAUSE.wait(0.05)
     theirs.check()
+
+
+def test_a_session_that_the_service_refuses_before_its_time_is_replaced(theirs: Theirs) -> None:
+    client, catalog = connect(theirs.address), BotoStreamCatalog(theirs.address)
+    (shard, *_) = catalog.list_shards().shards
+    before = read(client, shard.id)
+    theirs.accounts.revoke()
+    assert read(client, shard.id) == before
+    catalog.describe()
+    assert len(theirs.calls("sts")) == SESSIONS
+    theirs.check()
+
+
+def test_dead_letters_are_written_as_ourselves(theirs: Theirs) -> None:
+    """Into a stream of our own account, at the address of the one that is read as the role."""
+    own = boto3.session.Session().client("kinesis", endpoint_url=theirs.endpoint, region_name=REGION)
+    own.create_stream(StreamName=f"letters-{theirs.name}", ShardCount=1)
+    theirs.accounts.own_may = frozenset({"DescribeStreamSummary"})
+    identity = BotoStreamCatalog(theirs.address).describe()
+    theirs.accounts.calls.clear()
+    KinesisLetters(f"letters-{theirs.name}", theirs.config().stream, identity).write(LETTER)
+    made = {(call.action, call.account, call.key) for call in theirs.accounts.calls}
+    assert made == {(action, OWN_ACCOUNT, theirs.accounts.own_key) for action in ("DescribeStreamSummary", "PutRecord")}
 
 
 @pytest.mark.parametrize("external_id", [None, "another"])
