@@ -24,7 +24,7 @@ from sluice_lab import places, spark_lines
 
 HERE = Path(__file__).parent
 UNPACED = str(HERE / "unpaced")  # a path on which the client keeps to none of the limits of a shard
-LINE = re.compile(r"batch (\d+): (\d+) records of (\d+) shards in ([0-9.]+) s, (\d+) ms behind")
+LINE = re.compile(r"batch (\d+): (\d+) records? of (\d+) shards? in ([0-9.]+) s, (\d+) ms behind")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
 
 

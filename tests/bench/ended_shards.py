@@ -80,6 +80,7 @@ class Lineage:
             parents=_parents(number),
             children=children,
             readers={"1.12.3": 4711},
+            read_by="1.12.3",
             size=1234,
         )
 

@@ -13,7 +13,7 @@ EPOCH, LATER, EARLIER = Epoch(4, "t4"), Epoch(5, "t5"), Epoch(3, "t3")
 FIRST, SECOND = Position.after("100", 3), Position.after("200")
 READER = TaskAttempt("4.1.0", 11)
 BOUND = Range(A, FIRST, SECOND, first="101", records=12, read_to=99, size=1000, behind=5, calls={"kinesis/GetRecords": 2}, iterator="AAAA")
-ROW = ShardRow(A, TRIM_HORIZON, FIRST, generation=4, batch=7, readers={"4.0.0": 2}, first="1", records=3, note="old")
+ROW = ShardRow(A, TRIM_HORIZON, FIRST, generation=4, batch=7, readers={"4.0.0": 2}, read_by="4.0.0", first="1", records=3, note="old")
 
 
 def row(store: CheckpointStore, shard: str = A) -> ShardRow:

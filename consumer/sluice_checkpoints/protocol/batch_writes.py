@@ -203,6 +203,7 @@ class BatchSteps:
             first=None,
             records=0,
             readers={},
+            read_by=None,
             replays=0,
             size=0,
             note=None,
@@ -220,7 +221,7 @@ class BatchSteps:
                     Equals(("end",), row.end.to_map()),
                 ),
                 put={("batch",): batch, ("start",): row.end.to_map(), ("records",): 0, ("readers",): {}, ("bytes",): 0},
-                remove=frozenset({("first",), ("note",), ("calls",), ("replays",), ("excluded",), ("letter",)}),
+                remove=frozenset({("first",), ("note",), ("calls",), ("readBy",), ("replays",), ("excluded",), ("letter",)}),
             )
         )
         if outcome.applied:
@@ -266,6 +267,7 @@ def _bound(batch: int, bound: Range, reader: TaskAttempt) -> dict[Path, object]:
         ("records",): bound.records,
         ("readTo",): bound.read_to,
         ("readers",): {reader.key: reader.attempt},
+        ("readBy",): reader.key,
         ("bytes",): bound.size,
         ("behind",): bound.behind,
     }

@@ -22,7 +22,7 @@ RESET_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 CHUNK = 1000  # moves in a row: 300 KB at most, of the 400 that an item may have
 MOST = 12_000  # moves in a plan: the transaction that names it holds 4 MB
 TOGETHER = 500  # moves between two looks at the lease
-FORGOTTEN = frozenset({("first",), ("onward",), ("replays",), ("excluded",), ("letter",), ("calls",)})
+FORGOTTEN = frozenset({("first",), ("onward",), ("readBy",), ("replays",), ("excluded",), ("letter",), ("calls",)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,8 @@ class ShardRow:
         parents: ids of the shards this one follows.
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
-        replays: how often somebody registered to emit it again: so many of `readers` have not bound it.
+        read_by: the one of `readers` who read the range to bind it; None: it was closed unread, moved, or never bound.
+        replays: how often somebody registered to emit it again.
         size: bytes of the range (for metrics only).
         behind: milliseconds behind the tip when it was read; 0 only at the tip.
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
@@ -222,6 +223,7 @@ class ShardRow:
     parents: frozenset[str] = frozenset()
     children: tuple[Child, ...] | None = None
     readers: Mapping[str, int] = field(default_factory=dict)
+    read_by: str | None = None
     replays: int = 0
     size: int = 0
     behind: int = 0
@@ -253,11 +255,8 @@ class ShardRow:
 
     @property
     def was_read(self) -> bool:
-        """Whether a task bound the last range, by its own name: a row that was closed unread has readers, too, if its batch came again.
-
-        Each of those registered (`replays`). Where a task did so twice under one name this says no, and the shard is asked once more.
-        """
-        return len(self.readers) > self.replays
+        """Whether a task bound the last range. A row that was closed unread has readers, too, if its batch came again."""
+        return self.read_by is not None
 
     @property
     def was_open(self) -> bool:
@@ -295,7 +294,7 @@ class ShardRow:
             "bytes": self.size,
             "behind": self.behind,
         }
-        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at, "letter": self.letter}
+        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at, "letter": self.letter, "readBy": self.read_by}
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
@@ -321,6 +320,7 @@ class ShardRow:
             parents=frozenset(item.get("parents", ())),
             children=None if children is None else tuple(Child.from_map(c) for c in children),
             readers=dict(item.get("readers", {})),
+            read_by=item.get("readBy"),
             replays=item.get("replays", 0),
             size=item.get("bytes", 0),
             behind=item.get("behind", 0),

@@ -36,6 +36,7 @@ SHARDS = st.builds(
     parents=SETS,
     children=st.none() | st.lists(st.builds(Child, TEXT, st.frozensets(TEXT, min_size=1, max_size=2)), max_size=2).map(tuple),
     readers=st.dictionaries(TEXT, COUNTS, max_size=2),
+    read_by=st.none() | TEXT,
     note=st.none() | TEXT,
     calls=st.dictionaries(TEXT, COUNTS, max_size=2),
     iterator=st.none() | st.text(min_size=1, max_size=8),

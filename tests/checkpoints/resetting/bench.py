@@ -85,7 +85,7 @@ class Bench:
         later = START + NOW - HOUR
         over = START + MERGED - HOUR // 2
         two, three, four = (Child(TWO, frozenset({ZERO})), Child(THREE, frozenset({ZERO})), Child(FOUR, frozenset({ONE, THREE})))
-        read: dict[str, Any] = {"generation": 3, "readers": {"3.1.0": 1}}
+        read: dict[str, Any] = {"generation": 3, "readers": {"3.1.0": 1}, "read_by": "3.1.0"}
         return [
             ShardRow(ZERO, self.after(ZERO, 1), END, batch=3, read_to=START + SPLIT - HOUR // 2, children=(two, three), **read),
             ShardRow(ONE, self.after(ONE, 2), END, batch=5, read_to=over, children=(four,), **read),

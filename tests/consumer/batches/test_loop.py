@@ -107,7 +107,7 @@ class Bench:
         self.on_tell()
 
 
-READ = replace(ROW, records=2, readers={"1.0.0": 1})
+READ = replace(ROW, records=2, readers={"1.0.0": 1}, read_by="1.0.0")
 
 
 def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
@@ -178,7 +178,7 @@ def test_a_shard_that_had_no_turn_to_be_looked_at_is_at_the_tip_as_its_range_sai
 
 GOAL = 1500
 TIP = RunEnd.tip(500)
-EMPTY = replace(ROW, end=ROW.start, readers={"1.0.0": 1})
+EMPTY = replace(ROW, end=ROW.start, readers={"1.0.0": 1}, read_by="1.0.0")
 
 
 def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:

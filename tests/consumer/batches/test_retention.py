@@ -103,7 +103,7 @@ def test_a_start_before_the_stream_was_made_is_not_near() -> None:
 def test_a_shard_that_is_past_the_end_of_a_run_is_not_near_and_no_child_that_waits_for_it() -> None:
     """Nothing of them is owed. Without that end both are, and so is a third one in front of it."""
     done, child = (
-        replace(row("a", 21), behind=1, readers={"1.0.0": 1}),
+        replace(row("a", 21), behind=1, readers={"1.0.0": 1}, read_by="1.0.0"),
         ShardRow("b", TRIM_HORIZON, TRIM_HORIZON, parents=frozenset({"a"}), read_to=NOW - 21 * HOUR),
     )
     end, view = RunEnd(NOW - 21 * HOUR), seen(done, child)

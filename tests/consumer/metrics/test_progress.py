@@ -102,7 +102,7 @@ GOAL = 10_000_000
 
 def past(name: str, read_to: int) -> ShardRow:
     """Of a shard whose last range ended in front of a record."""
-    return row(name, read_to=read_to, behind=1, records=1, readers={"1.0.0": 1})
+    return row(name, read_to=read_to, behind=1, records=1, readers={"1.0.0": 1}, read_by="1.0.0")
 
 
 def backfill(*reads: tuple[float, int]) -> list[str]:
@@ -150,7 +150,7 @@ def test_a_far_end_has_no_pace() -> None:
 
 def test_of_a_run_that_has_ended_all_shards_are_done() -> None:
     waits, ended = row("b", parents=frozenset({"a"})), row("c", end=END)
-    beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1})
+    beyond = row("d", read_to=GOAL + 500_000, records=1, readers={"1.0.0": 1}, read_by="1.0.0")
     for rows, line in (
         ((past("a", GOAL), waits, ended), "3 of 3 shards done"),
         ((past("a", GOAL), waits, ended, beyond), "3 of 4 shards done, 0:00:00 of the stream to go"),

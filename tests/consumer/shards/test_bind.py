@@ -103,7 +103,7 @@ def test_a_shard_whose_row_is_older_than_the_reading_of_its_parents_is_younger_t
 
 
 OTHERS = {
-    "age": replace(FRESH, batch=5, readers={"4.0.0": 1}, read_to=900),
+    "age": replace(FRESH, batch=5, readers={"4.0.0": 1}, read_by="4.0.0", read_to=900),
     "place": replace(FRESH, end=Position.after("10")),
     "orphan": replace(FRESH, parents=frozenset()),
 }
@@ -142,12 +142,12 @@ def test_the_end_of_a_shard_and_its_children_are_bound_in_one_write() -> None:
 @pytest.mark.parametrize(
     ("changed", "open_"),
     [
-        ({"start": Position.after("10"), "readers": {"4.0.0": 1}}, True),
-        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "behind": 5}, False),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "read_by": "4.0.0"}, True),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "read_by": "4.0.0", "behind": 5}, False),
         ({"start": Position.after("10")}, False),
         ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "replays": 1}, False),
-        ({"start": Position.after("10"), "readers": {"4.0.0": 1, "5.0.0": 1}, "replays": 1}, True),
-        ({"readers": {"4.0.0": 1}}, False),
+        ({"start": Position.after("10"), "readers": {"4.0.0": 1}, "read_by": "4.0.0", "replays": 1}, True),
+        ({"readers": {"4.0.0": 1}, "read_by": "4.0.0"}, False),
     ],
     ids=["nothing at the tip", "nothing far from it", "nobody read", "nobody read, and its batch came again", "its batch came again", "records"],
 )
@@ -195,7 +195,7 @@ def test_a_bind_that_lost_to_another_task_discards_what_it_fetched() -> None:
 
 def test_what_an_earlier_epoch_bound_is_replayed_at_once() -> None:
     """Its lease was waited out at the take-over."""
-    bench = Bench(replace(ROW, start=Position.after("8"), first="9", records=2, batch=6, readers={"3.7.0": 70}))
+    bench = Bench(replace(ROW, start=Position.after("8"), first="9", records=2, batch=6, readers={"3.7.0": 70}, read_by="3.7.0"))
     source = Source()
     bench.read(source)
     assert source.asked == [BoundRange("s", Position.after("8"), Position.after("10"), "9", 2)]

@@ -21,7 +21,7 @@ BOUNDED = replace(PLENTY, until_millis=UNTIL)
 
 def past(fetched: Fetched) -> bool:
     bound = {"read_to": fetched.read_to, "behind": fetched.behind, "iterator": fetched.iterator, "records": fetched.records}
-    row = ShardRow(SHARD, fetched.start, fetched.end, batch=1, readers={"1.0.0": 1}, **bound)  # type: ignore[arg-type]  # of one dictionary
+    row = ShardRow(SHARD, fetched.start, fetched.end, batch=1, readers={"1.0.0": 1}, read_by="1.0.0", **bound)  # type: ignore[arg-type]  # of one dictionary
     return RunEnd(UNTIL).past(TableView({SHARD: row}, 1, frozenset())) == {SHARD}
 
 

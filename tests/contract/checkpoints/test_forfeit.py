@@ -14,7 +14,9 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put, Table
 
 EPOCH = Epoch(4, "t4")
-ROW = ShardRow("a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1})
+ROW = ShardRow(
+    "a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1}, read_by="3.0.0"
+)
 SOME, NOTHING = RangeLeft("6", 2, 20, "three are lost"), RangeLeft(None, 0, 0, "all are lost")
 
 

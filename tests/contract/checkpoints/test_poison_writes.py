@@ -16,7 +16,9 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, Tas
 from sluice_checkpoints.protocol.table import Put, Table
 
 EPOCH = Epoch(4, "t4")
-ROW = ShardRow("a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1})
+ROW = ShardRow(
+    "a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1}, read_by="3.0.0"
+)
 ONE = replace(ROW, records=1)
 SOME, NOTHING = RangeKept(Position.after("6", 2), "2", 2, 20, 17), RangeKept(ROW.start, None, 0, 0, 16)
 WRITES: dict[str, tuple[ShardRow, Callable[[CheckpointStore], ShardRow]]] = {

@@ -191,6 +191,16 @@ def open_when_it_was_read(patch: Patch) -> None:
 
 
 @mutant(
+    "who emits a range again has not read it, and counts against who bound it",
+    "Ages: a second attempt of a task has the name of the first",
+    stories="children_of_a_parent_that_a_second_attempt_of_a_task_read",
+)
+def counted_readers(patch: Patch) -> None:
+    """A shard that is idle and was split is asked for a record that has expired."""
+    patch.setattr(ShardRow, "was_read", property(lambda row: len(row.readers) > row.replays))
+
+
+@mutant(
     "a record that has expired says nothing of when its shard was open",
     "Ages: its last record may have expired since",
     stories="a_day_between_a_parent_whose_end_nobody_read_and_its_children",

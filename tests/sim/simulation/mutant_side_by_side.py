@@ -39,7 +39,7 @@ def _believed(call: Any) -> Any:
     if call.func.__name__ != "_closed":
         return None
     batch, row = call.args
-    return replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, note=None)
+    return replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, read_by=None, replays=0, note=None)
 
 
 @mutant(

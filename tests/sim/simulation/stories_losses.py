@@ -284,6 +284,30 @@ def a_day_between_a_parent_whose_end_nobody_read_and_its_children() -> World:
 
 
 @story
+def children_of_a_parent_that_a_second_attempt_of_a_task_read() -> World:
+    """All its records have expired when a task finds it empty. Its executor dies, and the next attempt has the same name. Then the shard is split."""
+    world = with_records(1)
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    not_working(world, 25)
+    heir = inherit(world)
+    _, _, attempt = reach(world, heir, "emit")
+    assert attempt is not None
+    world.kill_attempt(heir, attempt)
+    world.advance(40)
+    world.work(heir)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard)
+    world.advance(40)
+    world.work(heir, 4)
+    assert all(world.table.rows[f"shard/{shard}"]["end"]["at"] == "AFTER" for shard in world.open_shards)
+    assert world.ledger.broken or not any("it follows" in text for text in world.ledger.reported)
+    return world
+
+
+@story
 def children_whose_rows_were_made_when_their_parent_was_far_behind() -> World:
     """A driver is twenty hours behind when it lists them, and catches up in five more. Nothing expired, and nothing is suspected."""
     world = with_records()
