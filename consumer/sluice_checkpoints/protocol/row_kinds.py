@@ -149,11 +149,12 @@ KINDS = (
     RowKind(
         SHARD_PREFIX,
         _types(
-            text="first note letter updatedAt readBy",
+            text="first note letter updatedAt",
             number="generation joins batch records readTo bytes behind replays excluded",
             start=dict,
             end=dict,
             readers=dict,
+            readBy=str,
             calls=dict,
             onward=dict,
             parents=frozenset,

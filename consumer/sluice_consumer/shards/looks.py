@@ -1,7 +1,7 @@
 """Looks at shards that brought nothing, without reading them: which of them are idle (docs/protocol.md, "Idle shards").
 
 The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard that had a record in the last five minutes is looked at as
-often as it gives calls, others once a second; with `stream.probeShare`, each as often as that allows. All together are looked at `MOST_LOOKS` times a
+often as it gives calls, others once a second. With `stream.probeShare`, each is looked at as often as that allows. All together have `MOST_LOOKS` a
 second.
 """
 

@@ -21,7 +21,8 @@ from sluice_checkpoints.protocol.table import Table
 def test_a_bind_fixes_the_range(store: CheckpointStore) -> None:
     assert store.bind(EPOCH, 8, BOUND, READER) is None
     expected = replace(
-        ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, read_by="4.1.0", size=1000, behind=5, note=None,
+        ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, read_by="4.1.0",
+        size=1000, behind=5, note=None,
         calls={"kinesis/GetRecords": 2}, iterator="AAAA",
     )  # fmt: skip
     assert row(store) == expected
