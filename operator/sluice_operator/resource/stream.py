@@ -55,8 +55,8 @@ class StreamSpec(SpecPart):
     dynamodb_endpoint: Url | None = None
     """Address of DynamoDB, if it is not AWS's own."""
     probe_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
-    """Share of a shard's five GetRecords calls per second that polls quiet shards. More is faster, and leaves less to other consumers.
-    Default 1 for shards with a record in the last five minutes, and 0.2 for others. Name it if other consumers poll the stream."""
+    """Share of a shard's five GetRecords calls per second that polls quiet shards. More is faster, and leaves less to others.
+    Default 1 in the five minutes after a record, then 0.2. Set it if others poll the stream."""
 
     @model_validator(mode="after")
     def _one_stream(self) -> Self:
