@@ -25,6 +25,7 @@ import tip
 import tip_lines
 from consumer_run import CREDENTIALS
 
+from sluice_consumer.config import BatchConfig
 from sluice_lab import places, spark_lines
 from sluice_lab.aws import emulators
 from sluice_lab.site import bench as tables
@@ -51,6 +52,10 @@ class Measurement:
         }
         return settings, {str(size): catch_up.rounds(size, self.dynamodb, self.rounds, self.jar) for size in SIZES}
 
+    def backlog(self) -> tuple[Mapping[str, Any], Any]:
+        settings = {"shards": f"{catch_up.SHARDS}, at 2 MiB and five calls a second", "all else": "defaults of each"}
+        return settings, {str(size): catch_up.by_defaults(size, self.dynamodb, self.jar) for size in SIZES}
+
     def tip(self) -> tuple[Mapping[str, Any], Any]:
         settings = {
             "records a second and shard": f"{tip.RATE:g}, of {tip.SIZE} B",
@@ -60,6 +65,12 @@ class Measurement:
             "batches measured": tip.BATCHES,
         }
         return settings, {str(shards): tip.waits(shards, self.dynamodb) for shards in SHARDS}
+
+    def quiet(self) -> tuple[Mapping[str, Any], Any]:
+        fast = [tip.Quiet(shards, share) for shards in SHARDS for share in (None, 0.2, 1.0)]
+        usual = [tip.Quiet(4, share, BatchConfig().interval_seconds, 1 / 60, 20, 4) for share in (None, 0.2)]
+        settings = {"batches of warm-up": f"{fast[0].warm_up} ({usual[0].warm_up})", "batches measured": f"{fast[0].batches} ({usual[0].batches})"}
+        return settings, [asdict(way) | asdict(tip.quiet(self.dynamodb, way)) for way in (*fast, *usual)]
 
     def lines(self) -> tuple[Mapping[str, Any], Any]:
         settings = {

@@ -117,7 +117,8 @@ class Canned:
             stop = start + (stop - start) * 9 // 10
         if self.options.limits and not self._may(shard, slab.payload[stop] - slab.payload[start]):
             self.counts["throttled"] += 1
-            return 400, [json.dumps(dict(zip(("__type", "message"), THROTTLED, strict=True))).encode()]
+            said = dict(zip(("__type", "message"), THROTTLED, strict=True))
+            return 400, [cbor2.dumps(said) if codec == CBOR else json.dumps(said).encode()]
         behind = round(time.time() * 1000) - shape.arrival_millis(stop) if stop < there else 0
         self.counts["records"] += stop - start
         return 200, reply(slab, codec, (start, stop), (_token(shard, stop), max(behind, 1) if stop < there else 0))
@@ -159,7 +160,7 @@ class Handler(socketserver.StreamRequestHandler):
         else:
             ask = json.loads(body) if codec != CBOR else cbor2.loads(body)
             status, parts = canned.answer(headers["x-amz-target"].split(".")[1], codec, ask)
-            shown = codec if status == 200 else JSON
+            shown = codec
         size, date = sum(map(len, parts)), email.utils.formatdate(usegmt=True)
         head = f"HTTP/1.1 {status} OK\r\nContent-Type: {shown}\r\nDate: {date}\r\nContent-Length: {size}\r\n\r\n".encode()
         if size < SMALL:

@@ -24,6 +24,7 @@ from sluice_lab import spark_lines
 LINE = spark_lines.image_line()
 FLOOR, SLUICE, CONNECTOR, SLUICE_JSON, BOTO = "floor", "sluice, CBOR", "awslabs connector", "sluice, JSON", "boto3 to tuples"
 SHARDS, RECORDS = 4, 50_000  # a batch
+BACKLOG = 400_000_000  # bytes of a shard that nobody set anything for: more than is read
 WARM_UP, BATCHES = 30, 15  # Java compiles for half a minute; before, that is half of what is measured
 BOTO_BATCHES = 4
 START_MILLIS = int(time.time() * 1000) - 3_600_000  # arrival: older than retention, and every range would be suspected of loss
@@ -72,6 +73,22 @@ def consumer(endpoint: str, dynamodb: str, line: str = LINE, more: Mapping[str, 
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     marks = run(Plan(endpoint, dynamodb, "noop", batch, WARM_UP + BATCHES + 1, 600.0, path=UNPACED, line=line, more=dict(more or {}))).marks
     return speed([mark for mark in marks if WARM_UP <= mark["batch"] <= WARM_UP + BATCHES])
+
+
+def by_defaults(size: int, dynamodb: str, jar: Path | None) -> dict[str, float]:
+    """Megabytes a second and shard of a backlog, where a shard keeps to its limits and nobody set anything."""
+    options = Options(SHARDS, Shape(BACKLOG // size, size, START_MILLIS), (JSON, CBOR), limits=True)
+    with kinesis(options) as endpoint:
+        found = run(Plan(endpoint, dynamodb, "noop", {}, 16, 300.0))
+        first, last = found.marks[0], found.marks[-1]
+        records = sum(batch.records for batch in found.batches if first["batch"] < batch.number <= last["batch"])
+        rates = {SLUICE: records / (last["at"] - first["at"])}
+    if jar is not None:
+        with kinesis(options) as endpoint:
+            marks = marked("peer_connector.py", {"jar": str(jar), "kinesis": endpoint, "records": 0, "batches": 3, "defaults": True})
+            first, last = marks[0], marks[-1]
+            rates[CONNECTOR] = (last["records"] - first["records"]) / (last["at"] - first["at"])
+    return {name: rate * size / SHARDS / 1e6 for name, rate in rates.items()}
 
 
 def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES, line: str = LINE) -> Speed:

@@ -27,7 +27,7 @@ FORMAT = "aws-kinesis"
 class ConnectorRun:
     """One run: to so many batches of `records` a shard.
 
-    `late_compiler`: Java's, as a consumer has it. A start is cheaper with it, and long work is dearer.
+    `late_compiler`: Java's, as a consumer has it. A start is cheaper with it, and long work is dearer. `defaults`: only what has to be said.
     """
 
     jar: str
@@ -35,16 +35,21 @@ class ConnectorRun:
     records: int
     batches: int
     late_compiler: bool = False
+    defaults: bool = False
 
 
 def options(run: ConnectorRun) -> dict[str, str]:
     """Of the source. Else it rests for 200 ms between two calls, and at the end of a batch waits for 5 s with what does not fit into its queue."""
-    return {
+    needed = {
         "kinesis.region": "us-east-1",
         "kinesis.streamName": "bench",
         "kinesis.endpointUrl": run.kinesis,
         "kinesis.consumerType": "GetRecords",
         "kinesis.startingPosition": "TRIM_HORIZON",
+    }
+    if run.defaults:
+        return needed
+    return needed | {
         "kinesis.maxFetchRecordsPerShard": str(run.records),
         "kinesis.getRecords.fetchIntervalMs": "0",
         "kinesis.internal.dataQueueCapacity": str(2 * run.records),

@@ -1,34 +1,20 @@
-"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, 100,000 ended ones, and what `stream.probeShare` buys. Part of `make bench`.
+"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, and 100,000 ended ones. Part of `make bench`.
 
 Asserts nothing. Ratios in one run are what counts; absolute times are this machine's.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 
 import ended_shards
 import growth
-import tip
 from consumer_run import CREDENTIALS
 from rich.console import Console
 from rich.table import Table
 
 from sluice_lab import places
 from sluice_lab.aws import emulators
-
-
-def quiet(dynamodb: str) -> Table:
-    """What a share of a shard's calls buys where records come seldom."""
-    table = Table(title="A record a second on each shard, at any moment; no interval, local[2]", caption="medians of 60 batches")
-    for head in ("shards", "stream.probeShare", "put to sink, ms", "p90", "ms a batch", "GetRecords a second and shard", "throttled"):
-        table.add_column(head, justify="right")
-    for shards, share in itertools.product((4, 64), (0.2, 0.4, 0.6, 1.0, None)):
-        found = tip.quiet(dynamodb, share, shards)
-        cells = (f"{found.waited:.0f}", f"{found.p90:.0f}", f"{found.batch:.0f}", f"{found.calls:.2f}", f"{found.throttled:.2f}")
-        table.add_row(f"{shards}", "default" if share is None else f"{share:g}", *cells)
-    return table
 
 
 def growing(dynamodb: str) -> Table:
@@ -63,7 +49,7 @@ def driver_alone(_dynamodb: str) -> Table:
 def main() -> None:
     os.environ.update(CREDENTIALS)
     with emulators.dynamodb_local(places.work()) as dynamodb:
-        for table in (growing, driver_alone, lambda _: ended_shards.compared(), quiet):
+        for table in (growing, driver_alone, lambda _: ended_shards.compared()):
             Console().print(table(dynamodb))
 
 

@@ -27,27 +27,40 @@ def waits(shards: int, dynamodb: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Quiet:
+    """Records at any moment, and an interval. `share`: `stream.probeShare`; None: omitted."""
+
+    shards: int
+    share: float | None
+    interval: float = 0.0
+    rate: float = 1.0
+    batches: int = 60
+    warm_up: int = WARM_UP
+
+
+@dataclass(frozen=True)
+class Waited:
     """Milliseconds that a record waited, median and 90th percentile; of a batch, median; and calls a second and shard, some of them throttled."""
 
-    waited: float
+    median: float
     p90: float
     batch: float
     calls: float
     throttled: float
 
 
-def quiet(dynamodb: str, share: float | None, shards: int = 4, batches: int = 60) -> Quiet:
-    """A record a second and shard, at any moment; no interval: a batch begins when a look has found something. `share`: `stream.probeShare`."""
-    shape = Shape(2000, 200, round(time.time() * 1000) + 5000, 1.0, seed=1)
-    with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
-        plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": 0}, WARM_UP + batches, 400.0, stream={"probeShare": share})
+def quiet(dynamodb: str, way: Quiet) -> Waited:
+    """With an interval of 0, a batch begins when a look has found something."""
+    shape = Shape(2000, 200, round(time.time() * 1000) + 5000, way.rate, seed=1)
+    with kinesis(Options(way.shards, shape, (CBOR,), limits=True)) as endpoint:
+        stream, batches = {"probeShare": way.share}, way.warm_up + way.batches
+        plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": way.interval}, batches, 900.0, stream=stream)
         begun, before = time.monotonic(), asked(endpoint)
         found = run(plan)
         seconds, counts = time.monotonic() - begun, asked(endpoint)
-    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > WARM_UP for seconds in mark["waited"]]
-    took = [batch.seconds * 1000 for batch in found.batches[WARM_UP:] if batch.records]
-    made = [(counts.get(name, 0) - before.get(name, 0)) / seconds / shards for name in ("GetRecords", "throttled")]
-    return Quiet(statistics.median(millis), statistics.quantiles(millis, n=10)[8], statistics.median(took), *made)
+    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > way.warm_up for seconds in mark["waited"]]
+    took = [batch.seconds * 1000 for batch in found.batches[way.warm_up :] if batch.records]
+    made = [(counts.get(name, 0) - before.get(name, 0)) / seconds / way.shards for name in ("GetRecords", "throttled")]
+    return Waited(statistics.median(millis), statistics.quantiles(millis, n=10)[8], statistics.median(took), *made)
 
 
 @dataclass(frozen=True)

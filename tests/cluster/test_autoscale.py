@@ -1,4 +1,4 @@
-"""`spec.autoscale` on a real cluster: a load of one executor, of two, and of one. The number follows it up and down, with Spark's own executors."""
+"""`spec.autoscale` on a real cluster: a load of one executor, of four, and of one. The number follows it up and down, with Spark's own executors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from sluice_lab.scenario.producer import LoadGenerator
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME = "elastic"
-MOST, TARGET, COOL_DOWN, INTERVAL = 2, 15, 60, 5  # executors; the others in seconds
+MOST, TARGET, COOL_DOWN, INTERVAL = 4, 15, 60, 5  # executors; the others in seconds
 WORK = 0.03  # seconds that a record takes: an executor does 33 a second
-CAP = 200  # records of a shard in a batch: 24 s of one executor, 12 s of two
+CAP = 200  # records of a shard in a batch: 24 s of one executor, 6 s of four
 COUNT, PUT = 48, 160  # Kinesis records in a put, and the records in these: as many on each shard
-ONE, TWO = 30.0, 4.2  # seconds from put to put: a sixth of what one executor does, and more than one can do, however fast the machine is
-FAR = PUT / TWO * TARGET  # records that were put and are not kept: as many as come in the target
+ONE, FOUR = 30.0, 2.1  # seconds from put to put: a sixth of what one executor does, and more than two can do, however fast the machine is
+FAR = PUT / FOUR * TARGET  # records that were put and are not kept: as many as come in the target
+UP = [(1, 2), (2, 4)]
 STEP = re.compile(r"executors (\d+) → (\d+): (\w+)")
 
 
@@ -65,19 +66,21 @@ def elastic(bench: Bench) -> Iterator[Elastic]:
         yield Elastic(found)
 
 
-def test_a_load_of_two_executors_gets_two_and_the_lag_is_back(elastic: Elastic) -> None:
+def test_a_load_of_four_executors_gets_four_and_the_lag_is_back(elastic: Elastic) -> None:
     bench = elastic.world.bench
-    with load(elastic.world, TWO):
+    with load(elastic.world, FOUR):
         bench.until("the lag over the target", lambda: elastic.lag() > FAR)
-        bench.until("two executors", lambda: elastic.runs(2))
+        bench.until("two executors", elastic.changes)
+        bench.until("four executors", lambda: elastic.runs(4))
         bench.until("the lag under the target", lambda: elastic.lag() < FAR)
-    assert elastic.changes() == [(1, 2)]
+    assert elastic.changes() == UP
 
 
 def test_a_load_of_one_executor_gets_one_again(elastic: Elastic) -> None:
     with load(elastic.world, ONE):
-        elastic.world.bench.until("one executor", lambda: elastic.runs(1))
-    assert elastic.changes() == [(1, 2), (2, 1)]
+        for executors in (3, 2, 1):
+            elastic.world.bench.until(f"{executors} executors", lambda executors=executors: elastic.runs(executors))
+    assert elastic.changes() == [*UP, (4, 3), (3, 2), (2, 1)]
 
 
 def test_one_driver_did_it_and_every_record_came_once(elastic: Elastic) -> None:

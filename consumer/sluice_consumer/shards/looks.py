@@ -26,7 +26,6 @@ NEWS = 2  # calls of a look that finds something: its own, and one of the batch 
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
 EASES = 0.9  # by so much after each look
-SLOWEST = LOOK_SECONDS * CALLS_PER_SECOND  # from five looks a second to one
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
 THREADS = 32
@@ -121,8 +120,9 @@ class LookLimits:
     @staticmethod
     def of(share: float | None) -> LookLimits:
         """Within this share of a shard's calls, above 0 and at most 1; None: as a consumer does that has the stream to itself."""
-        seconds = share and 1 / (CALLS_PER_SECOND * share)
-        return LookLimits(seconds, seconds) if seconds else LookLimits()
+        if share is None:
+            return LookLimits()
+        return LookLimits(seconds := 1 / (CALLS_PER_SECOND * share), seconds)
 
 
 @dataclass(slots=True)
@@ -132,30 +132,29 @@ class Pace:
     Attributes:
         limits: if nothing hinders.
         quota: the calls that the shard still gives, after those of looks and of batches.
-        moved: when it was first asked for, or had moved by a record.
-        slowed: pauses are so many times as long: doubled each time the service refuses a call, for others ask the shard, too.
+        moved: when its row was first asked for, or asked for at another position than before.
+        least: seconds between looks, at least: twice the last pause each time the service refuses a call, for others ask the shard, too.
         due: no look before; hindered: the last throttled one. Seconds of the clock.
     """
 
     limits: LookLimits
     quota: Bucket
     moved: float
-    slowed: float = 1.0
+    least: float = 0.0
     due: float = float("-inf")
     hindered: float = float("-inf")
 
     def looked(self, now: float, calls: int, throttled: int) -> None:
         """After a look of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
         if throttled:
-            self.slowed, self.hindered = min(SLOWEST, self.slowed * 2), now
+            self.least, self.hindered = min(LOOK_SECONDS, 2 * self._pause(now)), now
         elif now - self.hindered > CALM_SECONDS:
-            self.slowed = max(1.0, self.slowed * EASES)
+            self.least *= EASES
         self.quota.take(calls, now)
         self.due = max(now + max(self._pause(now), calls / CALLS_PER_SECOND if calls > 1 else 0.0), self._gives(now))
 
     def _pause(self, now: float) -> float:
-        fastest = self.limits.active if now - self.moved < ACTIVE_SECONDS else self.limits.seconds
-        return max(fastest, min(LOOK_SECONDS, fastest * self.slowed))
+        return max(self.least, self.limits.active if now - self.moved < ACTIVE_SECONDS else self.limits.seconds)
 
     def read(self, now: float, calls: int) -> None:
         """For a batch that reads the shard with so many calls. They count as well: what the service refuses comes late."""

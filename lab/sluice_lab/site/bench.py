@@ -63,10 +63,30 @@ def _beside(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> Iterable[str]
         yield ""
 
 
+def backlog(found: Found) -> str:
+    """How fast a shard is read that is far behind, if nobody set anything."""
+    sizes = found["figures"]
+    rows = [(name, *(f"{size[name]:.2f}" for size in sizes.values())) for name in next(iter(sizes.values()))]
+    return "\n".join((table(("far behind, by defaults", *(f"{size} B: MB/s a shard" for size in sizes)), rows), "", under(found)))
+
+
 def tip(found: Found) -> str:
     """How long a record waits."""
     rows = [(f"{shards} shards", f"{each['median']:.0f}", f"{each['p90']:.0f}") for shards, each in found["figures"].items()]
     return "\n".join((table(("at the tip", "put to sink, ms: median", "p90"), rows), "", under(found)))
+
+
+def quiet(found: Found) -> str:
+    """How long a record waits where records come seldom."""
+    head = ("shards", "records a minute and shard", "`intervalSeconds`", "`probeShare`", "put to sink, ms: median", "p90", "a batch, ms")
+    rows = [_quiet(each) for each in found["figures"]]
+    return "\n".join((table((*head, "GetRecords a second and shard", "throttled"), rows), "", under(found)))
+
+
+def _quiet(each: Found) -> tuple[str, ...]:
+    share = "omitted" if each["share"] is None else f"{each['share']:g}"
+    settings = (f"{each['shards']}", f"{each['rate'] * 60:.0f}", f"{each['interval']:g}", share)
+    return (*settings, *(f"{each[what]:.0f}" for what in ("median", "p90", "batch")), *(f"{each[what]:.2f}" for what in ("calls", "throttled")))
 
 
 def lines(found: Found) -> str:
@@ -217,7 +237,9 @@ def _quotients(of: Sequence[Found], to: Sequence[Found], what: str) -> list[floa
 
 TABLES: Mapping[str, Callable[[Found], str]] = {
     "catch-up": catch_up,
+    "backlog": backlog,
     "tip": tip,
+    "quiet": quiet,
     "lines": lines,
     "lines-catch-up": lines_catching_up,
     "start": start,

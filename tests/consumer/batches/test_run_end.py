@@ -192,12 +192,13 @@ def test_a_run_that_is_started_again_after_its_end_ends_at_once() -> None:
     assert (world.batches, world.got()) == (batches, got)
 
 
-@pytest.mark.parametrize("until", [AT, UntilConfig(tip=True)])
-def test_after_its_last_batch_a_run_ends_without_a_wait(until: UntilConfig) -> None:
+@pytest.mark.parametrize(("until", "waits"), [(AT, []), (UntilConfig(tip=True), [10])])
+def test_a_run_with_an_end_waits_only_after_a_batch_that_reached_the_tip_and_not_after_its_last(until: UntilConfig, waits: list[int]) -> None:
     world = filled()
     world.now += 200
     assert world.epoch(until)
-    assert world.batches not in world.waited_after
+    assert world.waited_after == waits
+    assert world.batches not in waits
 
 
 def test_what_comes_after_the_end_of_a_run_stays_unread() -> None:

@@ -66,6 +66,9 @@ def test_only_the_operator_says_that_there_was_a_table(environment: dict[str, st
         pytest.param(
             {"SLUICE_OWNER": "shop/orders", "SLUICE_CLUSTER": "c1"}, Owner("shop/orders", ("c1",), writes=False), id="a person runs as the owner"
         ),
+        pytest.param(
+            {"SLUICE_POD_NAME": "old-driver-1", "SLUICE_POD_NAMESPACE": "elsewhere", "SLUICE_OWNER": "shop/orders"}, Owner("shop/orders"), id="a pod"
+        ),
         pytest.param({"SLUICE_POD_NAME": "small-pool-1", "SLUICE_POD_NAMESPACE": "shop"}, Owner("shop/orders"), id="a pool's pod"),
         pytest.param({"SLUICE_OWNER": "", "SLUICE_CLUSTER": ""}, Owner(writes=False), id="empty variables say nothing"),
     ],
