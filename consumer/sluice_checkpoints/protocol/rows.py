@@ -199,7 +199,7 @@ class ShardRow:
         parents: ids of the shards this one follows.
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
-        read_by: who read the range to bind it, a key of `readers` until it is forgotten there; None: it was closed unread, moved, or never bound.
+        read_by: the task that read the range to bind it, as `readers` names it (or did). None: closed unread, moved, or never bound.
         replays: how often somebody registered to emit it again.
         size: bytes of the range (for metrics only).
         behind: milliseconds behind the tip when it was read; 0 only at the tip.
