@@ -30,7 +30,7 @@ MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that move
 MAX_SECONDS_MOVING = 86_400.0
 MAX_PORT = 65_535
 TIP = "tip"
-LEAST_SHARE = 0.05  # a look every four seconds; an iterator is good for five minutes
+LEAST_SHARE = 0.05  # a probe every four seconds; an iterator is good for five minutes
 KINDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 A_TIME = "2026-11-26T12:00:00Z"
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
@@ -40,7 +40,7 @@ START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 class StreamConfig:
     """The stream, and the addresses of its services if they are not AWS's own.
 
-    `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share. None: all of
+    `probe_share`: of a shard's five GetRecords calls a second, for probes of quiet shards: seconds from probe to probe are 0.2 / share. None: all of
     them for a shard that had a record in the last five minutes, and 0.2 for others.
     It is given by name and region, or by `arn`. Name and region are there in any case, once the configuration is read.
     """

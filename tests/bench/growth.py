@@ -26,7 +26,7 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
-from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_reader import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
@@ -98,7 +98,7 @@ class Nobody:
 
 
 def alone(shards: int) -> tuple[float, ...]:
-    """Seconds and CPU-milliseconds of a take-over; CPU of a plan; seconds and CPU of closes and commit; CPU of a round of looks."""
+    """Seconds and CPU-milliseconds of a take-over; CPU of a plan; seconds and CPU of closes and commit; CPU of a round of probes."""
     stream, table = MemoryStream("s", shards), SlowTable()
     store = CheckpointStore(table)
     bootstrap.prepare(store, bootstrap.Seed("p", "id", stream.describe(), stream.list_shards()), StartConfig())
@@ -111,9 +111,9 @@ def alone(shards: int) -> tuple[float, ...]:
     assert plan is not None
     closed = _timed(lambda: consumer.run(plan, Nobody()))
     client = MemoryKinesis(stream)
-    looks = ShardLooks(lambda row: Probe(client, row.id, row.end), limits=LookLimits(most=shards))
-    looked = _timed(lambda: looks(tuple(consumer.view.rows.values())))
-    return (*took, planned[1], *closed, looked[1])
+    probes = ProbeScheduler(lambda row: KinesisProber(client, row.id, row.end), limits=ProbeLimits(most=shards))
+    probed = _timed(lambda: probes(tuple(consumer.view.rows.values())))
+    return (*took, planned[1], *closed, probed[1])
 
 
 def _epoch(store: CheckpointStore, stream: MemoryStream) -> Consumer:

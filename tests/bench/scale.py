@@ -38,7 +38,7 @@ def driver_alone(_dynamodb: str) -> Table:
     table = Table(
         title="Growth, the driver alone: each call on the table takes 4 ms; CPU-ms", caption="a batch in which nobody reads: all rows are closed"
     )
-    for head in ("shards", "take-over, s", "CPU-ms", "plan, CPU-ms", "close and commit, s", "CPU-ms", "a round of looks, CPU-ms"):
+    for head in ("shards", "take-over, s", "CPU-ms", "plan, CPU-ms", "close and commit, s", "CPU-ms", "a round of probes, CPU-ms"):
         table.add_column(head, justify="right")
     for shards in (*growth.SHARDS, 10_000):
         found = growth.alone(shards)

@@ -56,4 +56,4 @@ def test_pods_of_drivers_of_their_own_are_counted_for_as_many_consumers_as_the_p
     })  # fmt: skip
     assert "| pods | 3 | 80 | 0.04 |" in shown
     assert "| all pods, GiB | 1.5 | 40.0 | 0.04 |" in shown
-    assert "| CPU-ms a batch, with looks at idle streams | 50 | 100 | 0.50 |" in shown
+    assert "| CPU-ms a batch, with probes of idle streams | 50 | 100 | 0.50 |" in shown

@@ -49,7 +49,7 @@ class Waited:
 
 
 def quiet(dynamodb: str, way: Quiet) -> Waited:
-    """With an interval of 0, a batch begins when a look has found something."""
+    """With an interval of 0, a batch begins when a probe has found something."""
     shape = Shape(2000, 200, round(time.time() * 1000) + 5000, way.rate, seed=1)
     with kinesis(Options(way.shards, shape, (CBOR,), limits=True)) as endpoint:
         stream, batches = {"probeShare": way.share}, way.warm_up + way.batches

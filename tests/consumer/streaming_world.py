@@ -111,14 +111,14 @@ class World:
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
         folder = Folder(consumer, FoldPorts(self.store, lambda: 0.0), self.folds)
-        around = Surroundings(lambda: None, self.look, lambda: self.audits, engine, self.told.append, self.stands, folder.turn)
+        around = Surroundings(lambda: None, self.probe, lambda: self.audits, engine, self.told.append, self.stands, folder.turn)
         return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:
         """What Spark's commit log holds, as Spark keeps it in memory too."""
         return Offset.from_map(self.spark.offsets[self.spark.commits - 1]) if self.spark.commits else None
 
-    def look(self, rows: Any) -> dict[str, bool]:
+    def probe(self, rows: Any) -> dict[str, bool]:
         return {row.id: not (self.more(row) or self.closed(row.id)) for row in rows}
 
     def more(self, row: ShardRow) -> int:

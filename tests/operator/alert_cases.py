@@ -144,7 +144,7 @@ CASES = (
     Case("SluiceBatchesStandStill", stands_still("5x60", "9+1x60"), 30),
     Case("SluiceBatchesStandStill", stands_still("5x60", "_x15 1x45"), 18, (), "the first batch has just ended"),
     Case("SluiceCallsThrottled", throttled("0+30x60"), 30, ({**OF_DRIVER, "service": "dynamodb"},), "half of the calls"),
-    Case("SluiceCallsThrottled", throttled("0+6x60"), 30, (), "a tenth: looks at quiet shards of a stream with other consumers"),
+    Case("SluiceCallsThrottled", throttled("0+6x60"), 30, (), "a tenth: probes of quiet shards of a stream with other consumers"),
     Case("SluiceCallsThrottled", throttled("0+30x60", "ExpiredIteratorException"), 30, (), "another cause"),
     Case("SluiceCallsThrottled", throttled("0+30x60", "ThrottlingError"), 30, ({**OF_DRIVER, "service": "dynamodb"},), "in transactions"),
     Case("SluiceCallsThrottled", throttled("0+30x60", "TransactionConflict"), 30, (), "another writer, and no limit"),

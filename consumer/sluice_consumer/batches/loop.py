@@ -1,4 +1,4 @@
-"""The driver's batch loop: when to run a batch, when to look at shards only, when to stop.
+"""The driver's batch loop: when to run a batch, when to probe shards only, when to stop.
 
 `planner` decides what a batch is, and `consumer` runs it. This module decides when.
 """
@@ -18,7 +18,7 @@ from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.shards.looks import LOOK_SECONDS
+from sluice_consumer.shards.probes import PROBE_SECONDS
 
 log = logging.getLogger(__name__)
 REST_SECONDS = 0.9  # from one `rest` to the next, at least
@@ -32,24 +32,24 @@ class LoopTimings:
     Attributes:
         interval: seconds from trigger to trigger; a full batch is followed at once.
         until: where to stop; None: nowhere.
-        look: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.looks.ShardLooks`).
+        probe: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.probes.ProbeScheduler`).
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
         refreshing: how idle shards take part in a batch once an hour.
-        pause: seconds until a shard may be looked at again, while there is nothing to read.
+        pause: seconds until a shard may be probed again, while there is nothing to read.
         fold: folds rows of shards that are over. Called right after an audit, and before the first batch (`folding.Folder`).
         watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
     interval: float
     until: RunEnd | None
-    look: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
+    probe: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
     on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
     refreshing: planner.Refreshing = planner.REFRESHING
-    pause: Callable[[], float] = lambda: LOOK_SECONDS
+    pause: Callable[[], float] = lambda: PROBE_SECONDS
     fold: Callable[[], None] = lambda: None
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
@@ -119,7 +119,7 @@ class Loop:
     def _idle_shards(self) -> frozenset[str]:
         """What the next batch leaves out: idle shards, and those that are past the end of the run.
 
-        Shards that had no turn to be looked at are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
+        Shards that had no turn to be probed are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
         search needs other shards beside.
         """
         consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
@@ -128,13 +128,13 @@ class Loop:
             return past
         rows = planner.may_be_left_out(consumer.view, now, timings.refreshing)
         rows = tuple(row for row in rows if row.id not in past)
-        return planner.at_the_tip(rows, timings.look(rows)) | past
+        return planner.at_the_tip(rows, timings.probe(rows)) | past
 
     def _done(self) -> bool:
         return self._timings.until is not None and self._timings.until.is_reached(self._consumer.view)
 
     def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
-        """No batch and no write until a shard that may be left out may be looked at again: a second, unless the user gave looks a larger share."""
+        """No batch and no write until a shard that may be left out may be probed again: a second, unless the user gave probes a larger share."""
         if not idles:
             self._timings.on_progress(None, 0.0)
             self._rested = self._clock()

@@ -31,7 +31,7 @@ class TableView:
         asked: ids of the rows that were there before it was asked.
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
         inherited: the last batch in which an earlier epoch had bound a range of any shard.
-        woken: shards that could have been left out of the last batch that read them, and took part, for a look had found something.
+        woken: shards that could have been left out of the last batch that read them, and took part, for a probe had found something.
         filled: the last committed batch that contained shards; 0: there is none.
     """
 
@@ -141,7 +141,7 @@ def _begun(view: TableView) -> tuple[ShardRow, ...]:
 
 
 def may_be_left_out(view: TableView, now_millis: int, refreshing: Refreshing = REFRESHING) -> tuple[ShardRow, ...]:
-    """The rows that the next batch may leave out, if a look at their shards finds nothing (docs/protocol.md, "Idle shards"). A replay: none.
+    """The rows that the next batch may leave out, if a probe of their shards finds nothing (docs/protocol.md, "Idle shards"). A replay: none.
 
     Args:
         view: what the epoch knows.
@@ -155,9 +155,9 @@ def may_be_left_out(view: TableView, now_millis: int, refreshing: Refreshing = R
     return tuple(row for row in found if row.id not in refreshed)
 
 
-def at_the_tip(rows: Iterable[ShardRow], looked: Mapping[str, bool]) -> frozenset[str]:
-    """Ids of rows that may be left out and are idle by a look. A shard that had no turn is at the tip, as its last range said."""
-    return frozenset(row.id for row in rows if looked.get(row.id, True))
+def at_the_tip(rows: Iterable[ShardRow], probed: Mapping[str, bool]) -> frozenset[str]:
+    """Ids of rows that may be left out and are idle by a probe. A shard that had no turn is at the tip, as its last range said."""
+    return frozenset(row.id for row in rows if probed.get(row.id, True))
 
 
 def refreshed(view: TableView, now_millis: int, refreshing: Refreshing = REFRESHING) -> frozenset[str]:
@@ -196,7 +196,7 @@ def woken(view: TableView, number: int, rows: Iterable[ShardRow]) -> frozenset[s
 
 
 def _is_quiet(view: TableView, row: ShardRow) -> bool:
-    """Whether this epoch bound the last range, and it came to the tip with nothing, or with the one record for which a look had woken its shard."""
+    """Whether this epoch bound the last range, and it came to the tip with nothing, or with the one record for which a probe had woken its shard."""
     return row.batch > view.inherited and not row.behind and row.records <= (row.id in view.woken)
 
 

@@ -43,7 +43,7 @@ from sluice_consumer.process import migrated_source, overdue, pod, poison_ports,
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
-from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
 from sluice_consumer.spark.engine import SparkEngine
@@ -163,12 +163,12 @@ class Session:
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
-        looks = self.looks()
+        probes = self.probes()
         timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=end,
-            look=looks,
-            pause=looks.pause,
+            probe=probes,
+            pause=probes.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
             fold=self.folder(self._drain.is_set).turn,
@@ -292,9 +292,9 @@ class Session:
             self._client = client(self._config.stream.address, self._kinesis)
         return self._client
 
-    def looks(self) -> ShardLooks:
+    def probes(self) -> ProbeScheduler:
         """Which shards are idle, within the share of their calls that the user gave."""
-        return ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end), limits=LookLimits.of(self._config.stream.probe_share))
+        return ProbeScheduler(lambda row: KinesisProber(self.kinesis(), row.id, row.end), limits=ProbeLimits.of(self._config.stream.probe_share))
 
     def folder(self, stops: Callable[[], bool]) -> Folder:
         """Folds rows of shards that are over, between two batches; whether the driver `stops` is asked before each transaction."""

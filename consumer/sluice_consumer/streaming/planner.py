@@ -29,7 +29,7 @@ class Surroundings:
 
     Attributes:
         alive: raises when the lease is lost.
-        look: which of these shards are idle, and which are not; of one that it leaves out nothing is known.
+        probe: which of these shards are idle, and which are not; of one that it leaves out nothing is known.
         audit_due: whether it is time to list the shards again.
         engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
         on_progress: called with every committed batch, and with None when there is nothing to read.
@@ -38,7 +38,7 @@ class Surroundings:
     """
 
     alive: Callable[[], None]
-    look: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
+    probe: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
     audit_due: Callable[[], bool]
     engine: Engine
     on_progress: Callable[[Committed | None], None]
@@ -189,9 +189,9 @@ class StreamPlanner:
         if self.end is not None:
             return consumer.plan(self.end.past(consumer.view))
         left = planner.may_be_left_out(consumer.view, consumer.listed_millis)
-        looked = self._around.look((*left, *self._others(left)))
-        plan = consumer.plan(planner.at_the_tip(left, looked))
-        return plan if plan is not None and self._due(plan, looked) else None
+        probed = self._around.probe((*left, *self._others(left)))
+        plan = consumer.plan(planner.at_the_tip(left, probed))
+        return plan if plan is not None and self._due(plan, probed) else None
 
     def _audit(self) -> None:
         """Lists the shards if it is time to, and folds what that says is over; first what the listing said with which the epoch began."""
@@ -202,22 +202,22 @@ class StreamPlanner:
             self._around.fold()
 
     def _others(self, left: Sequence[ShardRow]) -> list[ShardRow]:
-        """Shards that take part, and of which only a look says whether they have more. They are looked at with `left`, so that each has its turn."""
+        """Shards that take part, and of which only a probe says whether they have more. They are probed with `left`, so that each has its turn."""
         plan, known = planner.next_batch(self._consumer.view), {row.id for row in left}
         if plan.replay or any(row.behind for row in plan.rows):
             return []
         return [row for row in plan.rows if row.id not in known]
 
-    def _due(self, plan: BatchPlan, looked: Mapping[str, bool]) -> bool:
-        return plan.replay or planner.waits_for_number(self._consumer.view) or self._has_news(plan.rows, looked)
+    def _due(self, plan: BatchPlan, probed: Mapping[str, bool]) -> bool:
+        return plan.replay or planner.waits_for_number(self._consumer.view) or self._has_news(plan.rows, probed)
 
-    def _has_news(self, rows: Sequence[ShardRow], looked: Mapping[str, bool]) -> bool:
+    def _has_news(self, rows: Sequence[ShardRow], probed: Mapping[str, bool]) -> bool:
         """Whether one of the shards has more, or is to take part once an hour."""
         now = self._consumer.listed_millis
         due = planner.refreshed(self._consumer.view, now)
         behind = any(row.behind or (row.read_to and (row.id in due or planner.is_stale(row, now))) for row in rows)
-        if behind or any(looked.get(row.id) is False for row in rows):
+        if behind or any(probed.get(row.id) is False for row in rows):
             return True
-        new = [row for row in rows if row.id not in looked]  # such as children that the plan made known
-        seen = self._around.look(new) if new else {}
+        new = [row for row in rows if row.id not in probed]  # such as children that the plan made known
+        seen = self._around.probe(new) if new else {}
         return not all(seen.get(row.id) for row in new)  # one that has no turn takes part

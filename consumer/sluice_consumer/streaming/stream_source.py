@@ -27,7 +27,7 @@ from sluice_consumer.config import Config
 from sluice_consumer.process import overdue, pod, poison_ports, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
-from sluice_consumer.shards.looks import LOOK_SECONDS, Every
+from sluice_consumer.shards.probes import PROBE_SECONDS, Every
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource, register
 from sluice_consumer.spark.engine import reading
@@ -61,12 +61,12 @@ class Source:
         self.denied: AccessDenied | None = None
         self._stopping = False
         self._jobs = QueryJobs(spark)
-        self._idle, self._handed = Every(LOOK_SECONDS), time.monotonic()
+        self._idle, self._handed = Every(PROBE_SECONDS), time.monotonic()
         self.planner = StreamPlanner(
             work.consumer,
             Surroundings(
                 alive=lambda: embedded.raise_if_lost(heart),
-                look=work.looks(),
+                probe=work.probes(),
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
                 on_progress=self._report_progress,

@@ -28,7 +28,7 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     yield _pair("put to sink, ms: median, on the same streams", quiet["same"]["median"], quiet[ALONE]["median"])
     yield _pair("p95", quiet["same"]["p95"], quiet[ALONE]["p95"])
     yield "put to sink, ms: median, p95, on all streams", _waits(quiet[POOL]), "", ""
-    yield _pair("CPU-ms a batch, with looks at idle streams", cpu[POOL], cpu[ALONE])
+    yield _pair("CPU-ms a batch, with probes of idle streams", cpu[POOL], cpu[ALONE])
     troubled = figures["troubled"]
     yield "put to sink, ms: median, p95, while three are in trouble", _waits(troubled[POOL]), _waits(troubled[ALONE]), ""
     yield "longest wait, s: before that, and during it", f"{quiet[POOL]['most'] / 1000:.1f}, {troubled[POOL]['most'] / 1000:.1f}", "", ""

@@ -14,7 +14,7 @@ import click
 from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.config import Config
-from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS
+from sluice_consumer.shards.probes import MOST_PROBES, PROBE_SECONDS
 from sluice_lab.site import cost_streams
 from sluice_lab.site.cost_model import CALLS_A_SHARD, MONTH, REFRESHES, PlannedConsumer, Prices
 from sluice_operator.generate import markdown
@@ -39,7 +39,7 @@ TWELVE = 12 * (PlannedConsumer("", 4),)
 
 def examples(prices: Prices | None = None) -> str:
     """Each of FLEET, and twelve of four shards together; in money as well, with prices."""
-    rows = [_row(each.what, (each,), f"{each.share:.0%}" if each.busy else f"{1 / LOOK_SECONDS / CALLS_A_SHARD:.0%}") for each in FLEET]
+    rows = [_row(each.what, (each,), f"{each.share:.0%}" if each.busy else f"{1 / PROBE_SECONDS / CALLS_A_SHARD:.0%}") for each in FLEET]
     rows.append(_row("**twelve consumers of 4 shards**", TWELVE, f"{TWELVE[0].share:.0%}"))
     heading = ("consumer", "pods", "GiB", "million writes a month", "million reads a month", "share of GetRecords")
     if prices is None:
@@ -56,10 +56,10 @@ def _row(what: str, consumers: Iterable[PlannedConsumer], share: str) -> tuple[s
 
 
 def formulas() -> str:
-    """What the examples are computed by; S open shards, A of them active, I seconds a batch, L of lease, E executors, P the share of looks."""
+    """What the examples are computed by; S open shards, A of them active, I seconds a batch, L of lease, E executors, P the share of probes."""
     beats, batches = f"{MONTH:,} · {BEATS_A_LEASE} / L", f"busy · {MONTH:,} / I"
     default = MONTH * BEATS_A_LEASE / Config.lease_duration_seconds
-    look = f"{CALLS_A_SHARD} · P; by default {1 / LOOK_SECONDS:g}, and {CALLS_A_SHARD} for five minutes after a record"
+    probe = f"{CALLS_A_SHARD} · P; by default {1 / PROBE_SECONDS:g}, and {CALLS_A_SHARD} for five minutes after a record"
     rows = [
         ("pods", "1 + E", "1 with `executor.inDriver`; twice as many with a standby (`spec.rollout.standby: Always`)"),
         ("writes a month, batches", f"{batches} · (A + 1)", "every shard of the batch is bound or closed; one commit. Idle shards are left out"),
@@ -68,9 +68,9 @@ def formulas() -> str:
         ("consistent reads a month", f"{batches} · 2 A, and 2 for each write of an idle shard", "by the task, and before the commit"),
         ("consistent reads a month, a standby", f"{MONTH:,} / {lease.LOOK_SECONDS:g}", "a look every half second, for as long as it stands by"),
         ("GetRecords a second and shard, busy", "1 / I, or more", f"of {CALLS_A_SHARD}; a shard that is behind is asked until the batch is full"),
-        ("GetRecords a second and shard, idle", look, f"of {CALLS_A_SHARD}: a look finds the first record; no batch, no write"),
-        ("GetRecords a second and idle shard beside active ones", f"1 / I, {CALLS_A_SHARD} · P at most", "a look before each batch"),
-        ("GetRecords a second, looks of a consumer in all", f"{MOST_LOOKS} at most", "with more idle shards each is looked at in its turn"),
+        ("GetRecords a second and shard, idle", probe, f"of {CALLS_A_SHARD}: a probe finds the first record; no batch, no write"),
+        ("GetRecords a second and idle shard beside active ones", f"1 / I, {CALLS_A_SHARD} · P at most", "a probe before each batch"),
+        ("GetRecords a second, probes of a consumer in all", f"{MOST_PROBES} at most", "with more idle shards each is probed in its turn"),
     ]
     return table(("", "formula", "why"), rows)
 

@@ -25,7 +25,7 @@ from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import MOST_LOOKS, Probe, ShardLooks
+from sluice_consumer.shards.probes import MOST_PROBES, KinesisProber, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 
@@ -40,7 +40,7 @@ class Costs:
     writes: int = 0
     reads: int = 0
     tasks: int = 0
-    looks: int = 0
+    probes: int = 0
     records: int = 0
 
 
@@ -90,10 +90,10 @@ class Running:
             for row in self.store.read(shard.id for shard in group).values():
                 read_shard(self.store, self.reader, task, row)
 
-    def look(self, rows: Any) -> dict[str, bool]:
+    def probe(self, rows: Any) -> dict[str, bool]:
         before = len(self.kinesis.calls)
-        found = self.looks(rows)
-        self.costs.looks += Counter(self.kinesis.calls[before:])["GetRecords"]
+        found = self.probes(rows)
+        self.costs.probes += Counter(self.kinesis.calls[before:])["GetRecords"]
         return found
 
     def is_set(self) -> bool:
@@ -116,8 +116,8 @@ class Running:
             self.costs = Costs()
 
     def loop(self) -> Running:
-        self.looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.now)
-        timings = LoopTimings(self.interval, self.until, self.look, self._told, lambda: None, lambda: self.now)
+        self.probes = ProbeScheduler(lambda row: KinesisProber(self.kinesis, row.id, row.end), lambda: self.now)
+        timings = LoopTimings(self.interval, self.until, self.probe, self._told, lambda: None, lambda: self.now)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
         return self
 
@@ -129,12 +129,12 @@ def test_a_thousand_shards_of_which_ten_are_busy_cost_what_ten_shards_cost() -> 
         assert with_idle.writes == alone.writes == 10 + 1
         assert with_idle.reads == alone.reads == 2 * 10
         assert with_idle.tasks == alone.tasks == CORES
-        assert (with_idle.records, alone.looks) == (10, 0)
-    assert [costs.looks for costs in many.batches[1:]] == [MOST_LOOKS] * 5
+        assert (with_idle.records, alone.probes) == (10, 0)
+    assert [costs.probes for costs in many.batches[1:]] == [MOST_PROBES] * 5
 
 
-def test_looks_before_a_batch_are_bounded_and_each_idle_shard_has_its_turn() -> None:
-    """With 1,210 shards three batches look at all that are left out; a record waits for three of them at most, wherever it is."""
+def test_probes_before_a_batch_are_bounded_and_each_idle_shard_has_its_turn() -> None:
+    """With 1,210 shards three batches probe all that are left out; a record waits for three of them at most, wherever it is."""
     late = [9, 500, 1209]
 
     def before(running: Running, turn: int) -> None:
@@ -143,21 +143,21 @@ def test_looks_before_a_batch_are_bounded_and_each_idle_shard_has_its_turn() -> 
                 running.stream.put_in(list(running.stream.shards)[number], b"late")
 
     running = Running(1210, busy=1, turns=10, before=before).loop()
-    assert all(costs.looks <= MOST_LOOKS + len(late) for costs in running.batches[4:]), "and a first look where one brought something"
+    assert all(costs.probes <= MOST_PROBES + len(late) for costs in running.batches[4:]), "and a first probe where one brought something"
     assert sum(costs.records - 1 for costs in running.batches[5:8]) == len(late)
     assert running.batches[-1].writes == 2
 
 
 @pytest.mark.parametrize("interval", [0.0, 0.1])
-def test_an_idle_shard_is_looked_at_five_times_a_second_at_most_however_short_the_interval(interval: float) -> None:
+def test_an_idle_shard_is_probed_five_times_a_second_at_most_however_short_the_interval(interval: float) -> None:
     running = Running(3, busy=1, turns=40, interval=interval).loop()
     seconds = running.now - NOW
-    assert sum(costs.looks for costs in running.batches) <= 2 * (seconds * CALLS_PER_SECOND + 1)
+    assert sum(costs.probes for costs in running.batches) <= 2 * (seconds * CALLS_PER_SECOND + 1)
     assert {costs.writes for costs in running.batches[1:]} == {2}
 
 
 def test_a_record_in_an_idle_shard_is_in_the_next_batch() -> None:
-    """It is looked at right before each batch: no later than without the rule."""
+    """It is probed right before each batch: no later than without the rule."""
 
     def before(running: Running, turn: int) -> None:
         if turn == 4:
@@ -165,7 +165,7 @@ def test_a_record_in_an_idle_shard_is_in_the_next_batch() -> None:
 
     running = Running(8, busy=2, before=before).loop()
     assert [costs.records for costs in running.batches] == [2, 2, 2, 3, 2, 2]
-    assert [costs.writes for costs in running.batches[1:]] == [3, 3, 4, 3, 3], "with its record; that nothing follows is for a look to say"
+    assert [costs.writes for costs in running.batches[1:]] == [3, 3, 4, 3, 3], "with its record; that nothing follows is for a probe to say"
 
 
 def test_a_shard_that_ends_while_it_is_left_out_is_read_to_its_end_and_its_children_follow() -> None:

@@ -1,4 +1,4 @@
-"""How long a record waits on a quiet stream: the real loop, looks and reader in virtual time (docs/performance.md, "Latency on quiet streams")."""
+"""How long a record waits on a quiet stream: the real loop, probes and reader in virtual time (docs/performance.md, "Latency on quiet streams")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sluice_consumer.kinesis.client import Page
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 
@@ -63,7 +63,7 @@ class Quiet:
     Attributes:
         waited: seconds from the arrival of each record to the commit of its batch.
         batches: how many there were.
-        looks, reads: the clients of looks and of batches.
+        probes, reads: the clients of probes and of batches.
         quota: the calls that each shard still gives; refused: how many were beyond it.
     """
 
@@ -84,7 +84,7 @@ class Quiet:
         assert taken is not None
         self.consumer = Consumer(self.store, self.stream, Epoch(taken.generation, taken.token))
         self.consumer.begin()
-        self.looks, self.reads = Counting(self), Counting(self)
+        self.probes, self.reads = Counting(self), Counting(self)
         self.reader = ShardReader(self.reads, self.stream, self.stream.describe())
         self._due = deque(sorted((NOW + 1 + at, shard) for shard in self.stream.shards for at in moments()))
         self._there: dict[str, deque[float]] = defaultdict(deque)
@@ -116,8 +116,8 @@ class Quiet:
             self.waited += [self.now - self._there[row.id].popleft() for _ in range(row.records)]
 
     def loop(self) -> Quiet:
-        looks = ShardLooks(lambda row: Probe(self.looks, row.id, row.end), lambda: self.now, LookLimits.of(self.share))
-        timings = LoopTimings(0.0, None, looks, self._told, lambda: None, lambda: self.now, pause=looks.pause)
+        probes = ProbeScheduler(lambda row: KinesisProber(self.probes, row.id, row.end), lambda: self.now, ProbeLimits.of(self.share))
+        timings = LoopTimings(0.0, None, probes, self._told, lambda: None, lambda: self.now, pause=probes.pause)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
         return self
 
@@ -133,24 +133,24 @@ def p50_p90(quiet: Quiet) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("share", "p50", "p90"), [(None, 0.15, 0.2), (1.0, 0.15, 0.2), (0.6, 0.2, 0.35), (0.4, 0.26, 0.5), (0.2, 0.51, 1.0)])
-def test_a_record_on_a_quiet_stream_waits_for_a_look_as_long_as_the_share_lets_it(share: float | None, p50: float, p90: float) -> None:
+def test_a_record_on_a_quiet_stream_waits_for_a_probe_as_long_as_the_share_lets_it(share: float | None, p50: float, p90: float) -> None:
     quiet = Quiet(share).loop()
     median, tail = p50_p90(quiet)
     assert len(quiet.waited) > SHARDS * SECONDS - 10
     assert median <= p50
     assert tail <= p90
-    assert max(map(in_a_second, quiet.looks.asked.values())) <= 5 * (share or 1)
+    assert max(map(in_a_second, quiet.probes.asked.values())) <= 5 * (share or 1)
 
 
 @pytest.mark.parametrize("share", [None, 1.0, 0.6, 0.4, 0.2])
-def test_looks_and_batches_together_take_no_more_of_a_shard_than_it_gives(share: float | None) -> None:
-    """What the service refuses is asked for once more, and later: with looks that count only themselves the whole quota is slower than a part."""
+def test_probes_and_batches_together_take_no_more_of_a_shard_than_it_gives(share: float | None) -> None:
+    """What the service refuses is asked for once more, and later: with probes that count only themselves the whole quota is slower than a part."""
     assert Quiet(share).loop().refused == 0
 
 
 @pytest.mark.parametrize("share", [1.0, 0.2])
 def test_a_record_of_a_quiet_shard_is_one_batch_of_one_call(share: float) -> None:
-    """That nothing follows is for a look to say; and a shard that may not be looked at yet is in no batch."""
+    """That nothing follows is for a probe to say; and a shard that may not be probed yet is in no batch."""
     quiet = Quiet(share).loop()
     assert quiet.batches <= len(quiet.waited)
     assert max(len(calls) for calls in quiet.reads.asked.values()) <= SECONDS * 1.2

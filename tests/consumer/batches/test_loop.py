@@ -15,7 +15,7 @@ from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.shards.looks import LOOK_SECONDS
+from sluice_consumer.shards.probes import PROBE_SECONDS
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"), batch=1)
 
@@ -81,7 +81,7 @@ class Bench:
         timings = LoopTimings(
             5.0,
             until,
-            self._look,
+            self._probe,
             self._tell,
             self._rest,
             clock=lambda: clock.value,
@@ -95,7 +95,7 @@ class Bench:
         self.begun.append(plan.number)
         yield
 
-    def _look(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
+    def _probe(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
         self.asked += len(rows)
         return {row.id: self.idle() for row in rows}
 
@@ -137,11 +137,11 @@ def test_a_full_batch_is_followed_at_once(clock: SimpleNamespace, batch: ShardRo
     assert (bench.told, bench.drain.waits) == ([batch.records, 2], [*waited, 3.0])
 
 
-def test_an_idle_consumer_only_looks(clock: SimpleNamespace) -> None:
+def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
     assert (bench.told, bench.asked, bench.rests) == ([0, None], 4, 3)
-    assert bench.drain.waits == [5.0, *[LOOK_SECONDS] * 4]
+    assert bench.drain.waits == [5.0, *[PROBE_SECONDS] * 4]
     assert bench.begun == [1], "a batch is said to be open only when one is run"
 
 
@@ -150,7 +150,7 @@ def test_news_end_the_idling(clock: SimpleNamespace) -> None:
     bench.idle = lambda: bench.asked != 2
     bench.loop.run()
     assert bench.told == [0, None, 2]
-    assert bench.drain.waits == [5.0, LOOK_SECONDS, 5.0]
+    assert bench.drain.waits == [5.0, PROBE_SECONDS, 5.0]
 
 
 def test_a_consumer_that_idles_again_says_so_again(clock: SimpleNamespace) -> None:
@@ -162,16 +162,16 @@ def test_a_consumer_that_idles_again_says_so_again(clock: SimpleNamespace) -> No
 
 @pytest.mark.parametrize("batch", [replace(ROW, records=2), replace(ROW, behind=1)], ids=["records", "a shard far from its tip"])
 def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow) -> None:
-    """There may be more at once, and nobody looks first."""
+    """There may be more at once, and nobody probes first."""
     bench = Bench(clock, FakeConsumer(clock, batch), waits=2)
     bench.loop.run()
     assert (None not in bench.told, bench.asked) == (True, 0)
 
 
-def test_a_shard_that_had_no_turn_to_be_looked_at_is_at_the_tip_as_its_range_said(clock: SimpleNamespace) -> None:
-    """A batch that reads it would make more calls than the look that it may not have yet."""
+def test_a_shard_that_had_no_turn_to_be_probed_is_at_the_tip_as_its_range_said(clock: SimpleNamespace) -> None:
+    """A batch that reads it would make more calls than the probe that it may not have yet."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=2)
-    bench.loop._timings = replace(bench.loop._timings, look=lambda _rows: {})
+    bench.loop._timings = replace(bench.loop._timings, probe=lambda _rows: {})
     bench.loop.run()
     assert bench.told == [0, None]
 

@@ -66,11 +66,11 @@ MAY_BE_LEFT_OUT = [
     ("none that was never read", view(QUIET, row("b")), "a"),
     ("none whose last range had a record", view(QUIET, replace(QUIET, id="b", records=1)), "a"),
     (
-        "one that a look had woken, and whose last range had one record",
+        "one that a probe had woken, and whose last range had one record",
         replace(view(QUIET, replace(QUIET, id="b", records=1)), woken=frozenset("b")),
         "ab",
     ),
-    ("none that a look had woken for more", replace(view(QUIET, replace(QUIET, id="b", records=2)), woken=frozenset("b")), "a"),
+    ("none that a probe had woken for more", replace(view(QUIET, replace(QUIET, id="b", records=2)), woken=frozenset("b")), "a"),
     ("none whose last range ended far behind the tip", view(QUIET, replace(QUIET, id="b", behind=1)), "a"),
     ("none that was not read for an hour", view(QUIET, replace(QUIET, id="b", read_to=NOW - planner.STALE_MILLIS - 1)), "a"),
     ("one that was read an hour ago", view(replace(QUIET, read_to=NOW - planner.STALE_MILLIS)), "a"),
@@ -82,12 +82,12 @@ MAY_BE_LEFT_OUT = [
 
 @pytest.mark.parametrize(("seen", "expected"), [case[1:] for case in MAY_BE_LEFT_OUT], ids=[case[0] for case in MAY_BE_LEFT_OUT])
 def test_a_batch_may_leave_out(seen: TableView, expected: str) -> None:
-    """If a look finds nothing. Clauses of protocol.md, "Idle shards"."""
+    """If a probe finds nothing. Clauses of protocol.md, "Idle shards"."""
     assert ids(planner.may_be_left_out(seen, NOW)) == expected
 
 
-def test_a_look_has_woken_who_could_have_been_left_out_and_took_part() -> None:
-    """A shard that takes part whenever there is a batch is busy, and is not looked at before each."""
+def test_a_probe_has_woken_who_could_have_been_left_out_and_took_part() -> None:
+    """A shard that takes part whenever there is a batch is busy, and is not probed before each."""
     before = view(QUIET, replace(QUIET, id="b", records=1), replace(QUIET, id="c"))
     after = [replace(QUIET, id=each, batch=6, records=1) for each in "ab"]
     assert planner.woken(before, 6, after) == frozenset("a")

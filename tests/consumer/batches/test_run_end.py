@@ -1,6 +1,6 @@
 """A run that ends at a timestamp delivers exactly what lies in front of the cut of each shard, whatever happens on the way.
 
-The real consumer, loop, looks and reader run in virtual time over the in-memory fakes. Records arrive out of order, shards are split and merged, and
+The real consumer, loop, probes and reader run in virtual time over the in-memory fakes. Records arrive out of order, shards are split and merged, and
 epochs die at their writes. The oracle knows all that was ever put. Each sabotage takes one rule of docs/protocol.md, "Where a run ends", out.
 """
 
@@ -28,7 +28,7 @@ from sluice_consumer.config import StartConfig, UntilConfig
 from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards import ranges
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 
@@ -162,8 +162,8 @@ class Run:
         return False
 
     def loop(self) -> bool:
-        looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.world.now)
-        timings = LoopTimings(1.0, self.end, looks, lambda *_: None, lambda: None, lambda: self.world.now)
+        probes = ProbeScheduler(lambda row: KinesisProber(self.kinesis, row.id, row.end), lambda: self.world.now)
+        timings = LoopTimings(1.0, self.end, probes, lambda *_: None, lambda: None, lambda: self.world.now)
         Loop(self.consumer, self, timings, cast("Any", self)).run()
         return self.turns >= 0
 

@@ -64,7 +64,7 @@ def test_a_reply_becomes_columns(kinesis: HttpKinesis, server: Server) -> None:
 
 
 def test_a_reply_says_how_often_the_shard_had_no_call_left_before_it(kinesis: HttpKinesis, server: Server) -> None:
-    """For looks, which leave calls to others then. Another failure that passed is none of that, and the next reply begins anew."""
+    """For probes, which leave calls to others then. Another failure that passed is none of that, and the next reply begins anew."""
     throttled = error("ProvisionedThroughputExceededException", "Rate exceeded")
     server.says(throttled, throttled, error("InternalFailure", "a moment"), {"Records": [], "NextShardIterator": "next"})
     assert get_records(kinesis).throttled == 2
@@ -243,7 +243,7 @@ THEIRS = replace(OWN, arn="arn:aws:kinesis:eu-west-1:444455556666:stream/paced")
 
 
 def test_a_stream_does_not_wait_for_the_shards_of_another_stream() -> None:
-    """The first shard of every stream has the same id, and the tasks and looks of a pool read many streams in one process."""
+    """The first shard of every stream has the same id, and the tasks and probes of a pool read many streams in one process."""
     waited = list[float]()
     for address in (OWN, THEIRS, replace(OWN, name="clicks"), replace(OWN, region="eu-central-1")):
         pacer = connect(address)._pacer

@@ -16,7 +16,7 @@ from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_consumer.batches.folding import FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.kinesis.memory import MemoryKinesis
-from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.planner import StreamPlanner
@@ -371,7 +371,7 @@ def test_a_query_leaves_idle_shards_out_and_does_not_close_them() -> None:
     assert world.store.shards()[idle].batch == before
     world.put([idle], 1)
     _, third = next_read(world, planner, start)
-    assert third == [idle], "and a look had woken the other one for its one record"
+    assert third == [idle], "and a probe had woken the other one for its one record"
 
 
 def trigger(world: World, planner: StreamPlanner) -> bool:
@@ -387,11 +387,11 @@ def trigger(world: World, planner: StreamPlanner) -> bool:
     return True
 
 
-def test_a_shard_whose_first_look_has_no_turn_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_whose_first_probe_has_no_turn_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.query()
     kinesis = MemoryKinesis(world.stream)
-    monkeypatch.setattr(world, "look", ShardLooks(lambda row: Probe(kinesis, row.id, row.end), limits=LookLimits(most=0)))
+    monkeypatch.setattr(world, "probe", ProbeScheduler(lambda row: KinesisProber(kinesis, row.id, row.end), limits=ProbeLimits(most=0)))
     world.put([world.stream.list_shards().shards[-1].id], 1)
     assert trigger(world, world.epoch())
     world.judge()
@@ -399,11 +399,13 @@ def test_a_shard_whose_first_look_has_no_turn_takes_part(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("most", [1, 2, 500])
 def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks are bounded. If each poll spent them on the shards that were left out, a record in the others would not be found for an hour."""
+    """Probes are bounded. If each poll spent them on the shards that were left out, a record in the others would not be found for an hour."""
     world, time = World(), [0.0]
     kinesis = MemoryKinesis(world.stream)
-    looks = ShardLooks(lambda row: Probe(kinesis, row.id, row.end), clock=lambda: time[0], limits=replace(LookLimits.of(0.2), most=most))
-    monkeypatch.setattr(world, "look", looks)
+    probes = ProbeScheduler(
+        lambda row: KinesisProber(kinesis, row.id, row.end), clock=lambda: time[0], limits=replace(ProbeLimits.of(0.2), most=most)
+    )
+    monkeypatch.setattr(world, "probe", probes)
     planner = world.epoch()
 
     def triggers(count: int) -> int:

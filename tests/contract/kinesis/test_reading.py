@@ -10,7 +10,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import ShardNotFound
-from sluice_consumer.shards.looks import Probe
+from sluice_consumer.shards.probes import KinesisProber
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ReplayShort, ShardReader
 
@@ -149,11 +149,11 @@ def test_an_iterator_may_be_used_again(service: Make) -> None:
 
 def test_a_probe_sees_a_record_and_the_end(service: Make) -> None:
     made = service(1)
-    probe = Probe(made.client, SHARD, TRIM_HORIZON)
-    assert probe.idle()
+    prober = KinesisProber(made.client, SHARD, TRIM_HORIZON)
+    assert prober.idle()
     number = made.put(SHARD, b"a")
-    assert not probe.idle()
-    probe = Probe(made.client, SHARD, Position.after(number))
-    assert probe.idle()
+    assert not prober.idle()
+    prober = KinesisProber(made.client, SHARD, Position.after(number))
+    assert prober.idle()
     made.split(SHARD)
-    assert not (probe.idle() and probe.idle())
+    assert not (prober.idle() and prober.idle())

@@ -35,7 +35,7 @@ from sluice_consumer.process import standby, supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
-from sluice_consumer.shards.looks import LookLimits, Probe, ShardLooks
+from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -87,7 +87,7 @@ class Stop:
 
 
 class Drain:
-    """The batch loop's `threading.Event`, in virtual time: a step of the driver before each batch, and a sleep before each look while it idles."""
+    """The batch loop's `threading.Event`, in virtual time: a step of the driver before each batch, and a sleep before each probe while it idles."""
 
     def __init__(self, epoch: SimulatedEpoch, driver: Process) -> None:
         self._epoch, self._driver = epoch, driver
@@ -258,7 +258,7 @@ class SimulatedEpoch:
         refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
         limits = FoldLimits(habits.folds or NEVER, group=2, writes=2, rests=0)
         folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
-        timings = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
+        timings = LoopTimings(0.0, None, self._probe(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
@@ -293,16 +293,16 @@ class SimulatedEpoch:
             return None
         return BatchFailure(type(error).__name__, transient=isinstance(error, JobFailed), at=self.clock())
 
-    def _look(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
-        limits = LookLimits(most=self.world.habits.looks)
-        looks = ShardLooks(lambda row: Probe(self.world.kinesis(), row.id, row.end), self.clock, limits)
+    def _probe(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
+        limits = ProbeLimits(most=self.world.habits.probes)
+        probes = ProbeScheduler(lambda row: KinesisProber(self.world.kinesis(), row.id, row.end), self.clock, limits)
 
-        def look(rows: Sequence[ShardRow]) -> dict[str, bool]:
+        def probe(rows: Sequence[ShardRow]) -> dict[str, bool]:
             if rows and driver.pause("probe") == UNAVAILABLE:
                 raise ServiceUnavailable("probe: injected")
-            return looks(rows)
+            return probes(rows)
 
-        return look
+        return probe
 
     def _reported(self, committed: Committed | None, _seconds: float) -> None:
         assert self.driver is not None

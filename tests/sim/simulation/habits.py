@@ -27,7 +27,7 @@ class Habits:
         folds: so many rows of shards that are over suffice for the driver to fold them; 0: it never does.
         page: rows in a page of a scan; 0: all come at once.
         picks: which of the writes that are made side by side goes next, over and over (0: the first that is left).
-        looks: at so many idle shards before a batch, and a second; refreshes: so many of them take part in a batch to be refreshed.
+        probes: of so many idle shards before a batch, and a second; refreshes: so many of them take part in a batch to be refreshed.
         sparse: so many empty replies come before what a new iterator leads to.
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
@@ -53,7 +53,7 @@ class Habits:
     straggles: bool = False
     own_session: bool = False
     sparse: int = 0
-    looks: int = 500
+    probes: int = 500
     refreshes: int = 128
     folds: int = 0
     page: int = 0

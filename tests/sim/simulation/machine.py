@@ -42,7 +42,7 @@ habits = st.builds(
     overdue=st.booleans(),
     straggles=st.booleans(),
     own_session=st.booleans(),
-    looks=st.sampled_from([500, 1, 2]),
+    probes=st.sampled_from([500, 1, 2]),
     refreshes=st.sampled_from([128, 1]),
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),
     folds=st.sampled_from([1, 0]),

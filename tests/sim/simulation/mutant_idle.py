@@ -11,31 +11,31 @@ from simulation.mutant import Patch, mutant
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches import consumer, loop, planner
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards import looks
-from sluice_consumer.shards.looks import Look
+from sluice_consumer.shards import probes
+from sluice_consumer.shards.probes import ProbedShard
 
 
 @mutant(
     "a former epoch's range counts",
     "Idle shards: this epoch bound its last range",
-    harmless="a look of this epoch found nothing behind it, and it was read within an hour",
+    harmless="a probe of this epoch found nothing behind it, and it was read within an hour",
     rules="succeed driver",
 )
 def inherited_idleness(patch: Patch) -> None:
-    """The first batch of an epoch leaves out what its looks find idle."""
+    """The first batch of an epoch leaves out what its probes find idle."""
     patch.setattr(planner, "_is_quiet", lambda _view, row: not (row.records or row.behind))
 
 
 @mutant(
     "a former epoch's word is believed",
-    "Idle shards: this epoch bound its last range, and a look found nothing behind it",
+    "Idle shards: this epoch bound its last range, and a probe found nothing behind it",
     hunted=True,
     stories="a_shard_that_a_former_epoch_found_idle a_shard_that_joins_while_the_others_idle",
     rules="succeed driver",
     processes=(habits.READ,),
 )
 def inherited_word(patch: Patch) -> None:
-    """What the rows say at the take-over is left out, and nobody looks."""
+    """What the rows say at the take-over is left out, and nobody probes."""
     real = loop.Loop._idle_shards
 
     def idle_shards(self: loop.Loop) -> frozenset[str]:
@@ -48,7 +48,7 @@ def inherited_word(patch: Patch) -> None:
 
 @mutant(
     "a range far behind the tip counts",
-    "Idle shards: its last range came to the tip, and so did a look",
+    "Idle shards: its last range came to the tip, and so did a probe",
     stories="a_sparse_shard_far_behind_the_tip",
 )
 def far_behind(patch: Patch) -> None:
@@ -59,52 +59,52 @@ def far_behind(patch: Patch) -> None:
 
 @mutant(
     "a range with records counts",
-    "Idle shards: its last range had no record, or one for which a look had woken the shard",
-    harmless="the look is made behind the range and finds what follows; it only costs calls at busy shards, and their records wait for looks",
+    "Idle shards: its last range had no record, or one for which a probe had woken the shard",
+    harmless="the probe is made behind the range and finds what follows; it only costs calls at busy shards, and their records wait for probes",
 )
 def with_records(patch: Patch) -> None:
-    """A busy shard takes part only when a look has found something."""
+    """A busy shard takes part only when a probe has found something."""
     patch.setattr(planner, "_is_quiet", lambda view, row: row.batch > view.inherited and not row.behind)
 
 
 @mutant(
-    "an idle shard is not looked at again",
-    "Idle shards: the last look is a second old at most",
+    "an idle shard is not probed again",
+    "Idle shards: the last probe is a second old at most",
     hunted=True,
-    stories="a_record_in_a_shard_that_was_left_out a_record_between_the_look_and_the_plan a_split_of_a_shard_that_was_left_out",
+    stories="a_record_in_a_shard_that_was_left_out a_record_between_the_probe_and_the_plan a_split_of_a_shard_that_was_left_out",
     processes=(habits.READ,),
 )
-def looked_at_once(patch: Patch) -> None:
+def probed_once(patch: Patch) -> None:
     """Once idle, for ever idle."""
-    real = Look.again
+    real = ProbedShard.probe
 
-    def again(self: Look, clock: Callable[[], float]) -> None:
+    def probe(self: ProbedShard, clock: Callable[[], float]) -> None:
         if not self.idle:
             real(self, clock)
 
-    patch.setattr(Look, "again", again)
+    patch.setattr(ProbedShard, "probe", probe)
 
 
 @mutant(
-    "a look that stops on the way counts",
-    "Idle shards: a look came to the tip",
-    stories="a_record_far_behind_the_look",
+    "a probe that stops on the way counts",
+    "Idle shards: a probe came to the tip",
+    stories="a_record_far_behind_the_probe",
 )
 def on_the_way(patch: Patch) -> None:
-    """A shard is left out for as long as its looks take to the tip."""
-    patch.setattr(looks.Probe, "idle", lambda self: not _found(self))
+    """A shard is left out for as long as its probes take to the tip."""
+    patch.setattr(probes.KinesisProber, "idle", lambda self: not _found(self))
 
 
 @mutant(
-    "a look goes on behind what it found",
-    "Idle shards: what a look found is found again",
+    "a probe goes on behind what it found",
+    "Idle shards: what a probe found is found again",
     stories="news_that_process_does_not_read",
 )
 def found_once(patch: Patch) -> None:
-    """The next look stands behind the record that nobody has read."""
+    """The next probe stands behind the record that nobody has read."""
 
-    def idle(self: looks.Probe) -> bool:
-        for _ in range(looks.FOLLOWED):
+    def idle(self: probes.KinesisProber) -> bool:
+        for _ in range(probes.FOLLOWED):
             try:
                 page = self._page()
             except IteratorExpired:
@@ -117,12 +117,12 @@ def found_once(patch: Patch) -> None:
                 return not len(page.records) and page.next_iterator is not None
         return False
 
-    patch.setattr(looks.Probe, "idle", idle)
+    patch.setattr(probes.KinesisProber, "idle", idle)
 
 
 def _found(self: Any) -> bool:
-    """Whether a look found something; it may not have come to the tip."""
-    for _ in range(looks.FOLLOWED):
+    """Whether a probe found something; it may not have come to the tip."""
+    for _ in range(probes.FOLLOWED):
         try:
             page = self._page()
         except IteratorExpired:
@@ -148,13 +148,13 @@ def never_refreshed(patch: Patch) -> None:
 
 
 @mutant(
-    "shards are looked at in the order of their ids, as many as may be",
-    "Idle shards: those first that were looked at longest ago",
-    stories="records_in_idle_shards_that_are_looked_at_in_turns",
+    "shards are probed in the order of their ids, as many as may be",
+    "Idle shards: those first that were probed longest ago",
+    stories="records_in_idle_shards_that_are_probed_in_turns",
 )
 def first_ids_first(patch: Patch) -> None:
-    """The last ones are never looked at again."""
-    patch.setattr(looks, "turn", lambda _look: 0.0)
+    """The last ones are never probed again."""
+    patch.setattr(probes, "turn", lambda _shard: 0.0)
 
 
 @mutant(
@@ -185,10 +185,10 @@ def refreshed_by_id(patch: Patch) -> None:
 @mutant(
     "a search leaves idle shards out",
     "Idle shards: no record is searched for",
-    harmless="a shard that looks find idle has no witness; within a second after a record came, the search would miss one, and doubt for longer",
+    harmless="a shard that probes find idle has no witness; within a second after a record came, the search would miss one, and doubt for longer",
 )
 def search_leaves_out(patch: Patch) -> None:
-    """Looks go on during a search."""
+    """Probes go on during a search."""
     real = loop.Loop._idle_shards
 
     def idle_shards(self: loop.Loop) -> frozenset[str]:

@@ -8,11 +8,11 @@ from simulation.story import begin, inherit, reach, story, with_records
 from simulation.world import World
 
 HOUR = 3600
-FAR = 400  # empty replies: more than a look follows within the time in which everything has to arrive
+FAR = 400  # empty replies: more than a probe follows within the time in which everything has to arrive
 
 
 def beside_a_busy_shard(world: World, lease: float = 12.0) -> SimulatedEpoch:
-    """An epoch that has read all and looked at the idle shards; the first shard brings a record with every batch."""
+    """An epoch that has read all and probed the idle shards; the first shard brings a record with every batch."""
     epoch = begin(world, lease)
     world.work(epoch, 3)
     goes_on(world, epoch)
@@ -39,8 +39,8 @@ def a_record_in_a_shard_that_was_left_out() -> World:
 
 
 @story
-def a_record_between_the_look_and_the_plan() -> World:
-    """The shard was looked at and is left out; the record comes before the batch reads the other one."""
+def a_record_between_the_probe_and_the_plan() -> World:
+    """The shard was probed and is left out; the record comes before the batch reads the other one."""
     world = with_records(shards=2)
     epoch = beside_a_busy_shard(world)
     world.advance(1)
@@ -94,7 +94,7 @@ def a_crash_in_a_batch_that_left_a_shard_out() -> World:
 
 @story
 def a_shard_that_a_former_epoch_found_idle() -> World:
-    """It dies; records come in both shards; the next epoch has looked at none of them."""
+    """It dies; records come in both shards; the next epoch has probed none of them."""
     world = with_records(shards=2)
     epoch = beside_a_busy_shard(world)
     world.crash(epoch)
@@ -108,7 +108,7 @@ def a_shard_that_a_former_epoch_found_idle() -> World:
 
 @story
 def news_that_process_does_not_read() -> World:
-    """A look finds a record; `process` returns without reading, so the batch holds nothing of it, and the shard's place stays the same."""
+    """A probe finds a record; `process` returns without reading, so the batch holds nothing of it, and the shard's place stays the same."""
     world = with_records(shards=2, habits=Habits(processes=(READ, READ, READ, READ, READ, NOTHING, NOTHING, NOTHING)))
     epoch = beside_a_busy_shard(world)
     world.put(world.open_shards[1])
@@ -118,8 +118,8 @@ def news_that_process_does_not_read() -> World:
 
 
 @story
-def a_record_far_behind_the_look() -> World:
-    """The iterator of an idle, sparse shard has expired; a look takes minutes from its place to the tip, where a record is. A batch goes faster."""
+def a_record_far_behind_the_probe() -> World:
+    """The iterator of an idle, sparse shard has expired; a probe takes minutes from its place to the tip, where a record is. A batch goes faster."""
     world = World(1, Habits(sparse=FAR))
     epoch = begin(world)
     world.work(epoch, 40)
@@ -156,9 +156,9 @@ def a_record_after_more_than_a_retention() -> World:
 
 
 @story
-def records_in_idle_shards_that_are_looked_at_in_turns() -> World:
-    """Only one idle shard is looked at a second; records come in the last ones."""
-    world = with_records(shards=5, habits=Habits(looks=1))
+def records_in_idle_shards_that_are_probed_in_turns() -> World:
+    """Only one idle shard is probed a second; records come in the last ones."""
+    world = with_records(shards=5, habits=Habits(probes=1))
     epoch = begin(world)
     world.work(epoch, 6)
     goes_on(world, epoch, 3)

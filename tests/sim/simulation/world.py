@@ -354,7 +354,7 @@ class World(Scheduler):
         self._judge(epoch)
 
     def rest(self, epoch: SimulatedEpoch) -> None:
-        """Works until it looks at its shards only, a while at most."""
+        """Works until it only probes its shards, a while at most."""
         for _ in range(RESTS):
             if epoch.idle > RESTING:
                 return

@@ -8,15 +8,15 @@ from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards.looks import FOLLOWED, Probe
+from sluice_consumer.shards.probes import FOLLOWED, KinesisProber
 
 
-def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:
-    return Probe(stream.client, SHARD, position)
+def prober(stream: Stream, position: Position = TRIM_HORIZON) -> KinesisProber:
+    return KinesisProber(stream.client, SHARD, position)
 
 
 def test_a_shard_without_more_is_idle(stream: Stream) -> None:
-    asked = probe(stream, Position.after(stream.put(b"old")[0]))
+    asked = prober(stream, Position.after(stream.put(b"old")[0]))
     assert asked.idle()
     stream.client.calls.clear()
     assert asked.idle()
@@ -24,24 +24,24 @@ def test_a_shard_without_more_is_idle(stream: Stream) -> None:
 
 
 def test_a_shard_with_a_new_record_is_not(stream: Stream) -> None:
-    asked = probe(stream)
+    asked = prober(stream)
     assert asked.idle()
     stream.put(b"new")
     assert not asked.idle()
 
 
-def test_what_a_look_found_the_next_one_finds_again(stream: Stream) -> None:
+def test_what_a_probe_found_the_next_one_finds_again(stream: Stream) -> None:
     """A batch may return without reading it, and the shard's place stays the same."""
-    asked = probe(stream)
+    asked = prober(stream)
     stream.put(b"new")
     assert [asked.idle(), asked.idle()] == [False, False]
     stream.memory.split(SHARD)
-    ended = probe(stream, Position.after(stream.memory.shards[SHARD].records[-1].sequence))
+    ended = prober(stream, Position.after(stream.memory.shards[SHARD].records[-1].sequence))
     assert [ended.idle(), ended.idle()] == [False, False]
 
 
 def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
-    asked = probe(stream)
+    asked = prober(stream)
     assert asked.idle()
     stream.memory.split(SHARD)
     assert not asked.idle()
@@ -49,12 +49,12 @@ def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
 
 def test_a_shard_that_vanished_is_not_idle(stream: Stream) -> None:
     stream.client.fail(ShardNotFound("no such shard"))
-    assert not probe(stream).idle()
+    assert not prober(stream).idle()
 
 
 def test_an_expired_iterator_is_renewed(stream: Stream) -> None:
     """An idle day is longer than five minutes."""
-    asked = probe(stream)
+    asked = prober(stream)
     assert asked.idle()
     stream.client.fail(IteratorExpired("expired"))
     assert asked.idle()
@@ -63,24 +63,24 @@ def test_an_expired_iterator_is_renewed(stream: Stream) -> None:
     assert not asked.idle()
 
 
-def test_a_look_that_did_not_come_to_the_tip_says_not_idle(stream: Stream) -> None:
-    asked = probe(stream)
+def test_a_probe_that_did_not_come_to_the_tip_says_not_idle(stream: Stream) -> None:
+    asked = prober(stream)
     stream.behaves(empty_pages=FOLLOWED + 3)
     assert [asked.idle(), asked.idle()] == [False, True]
     assert stream.client.calls.count("GetRecords") == FOLLOWED + 4
 
 
 def test_a_record_far_behind_is_found_in_time(stream: Stream) -> None:
-    asked = probe(stream)
+    asked = prober(stream)
     stream.put(b"a")
     stream.behaves(empty_pages=FOLLOWED + 3)
     assert [asked.idle(), asked.idle()] == [False, False]
     assert stream.client.calls.count("GetRecords") == FOLLOWED + 4
 
 
-def test_a_probe_counts_its_calls_and_those_that_were_throttled(stream: Stream) -> None:
-    """A look that walks through empty replies makes several; with what it counts, the next one waits for as long as it has to."""
-    asked = probe(stream)
+def test_a_prober_counts_its_calls_and_those_that_were_throttled(stream: Stream) -> None:
+    """A probe that walks through empty replies makes several; with what it counts, the next one waits for as long as it has to."""
+    asked = prober(stream)
     assert asked.idle()
     assert (asked.calls, asked.throttled) == (1, 0)
     real = stream.client.get_records
@@ -89,6 +89,6 @@ def test_a_probe_counts_its_calls_and_those_that_were_throttled(stream: Stream) 
     assert (asked.calls, asked.throttled) == (2, 2)
     stream.client.get_records = real  # type: ignore[method-assign]
     stream.client.behaviour = replace(stream.client.behaviour, empty_pages=3)
-    walking = probe(stream)
+    walking = prober(stream)
     assert walking.idle()
     assert walking.calls == 4

@@ -1,7 +1,7 @@
-"""Looks at shards that brought nothing, without reading them: which of them are idle (docs/protocol.md, "Idle shards").
+"""Probes shards that brought nothing, without reading them: which of them are idle (docs/protocol.md, "Idle shards").
 
-The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard that had a record in the last five minutes is looked at as
-often as it gives calls, others once a second. With `stream.probeShare`, each is looked at as often as that allows. All together have `MOST_LOOKS` a
+The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard that had a record in the last five minutes is probed as
+often as it gives calls, others once a second. With `stream.probeShare`, each is probed as often as that allows. All together have `MOST_PROBES` a
 second.
 """
 
@@ -18,21 +18,21 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page, ShardNotFound
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 
-FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one look follows; the shard's calls of one second
-LOOK_SECONDS = 1.0  # from look to look at a shard that had no record for `ACTIVE_SECONDS`: one of the five calls a second that it gives to all
+FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one probe follows; the shard's calls of one second
+PROBE_SECONDS = 1.0  # from probe to probe of a shard that had no record for `ACTIVE_SECONDS`: one of the five calls a second that it gives to all
 ACTIVE_SECONDS = 300.0
-MOST_LOOKS = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
-NEWS = 2  # calls of a look that finds something: its own, and one of the batch that it brings
+MOST_PROBES = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
+NEWS = 2  # calls of a probe that finds something: its own, and one of the batch that it brings
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
-EASES = 0.9  # by so much after each look
+EASES = 0.9  # by so much after each probe
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
 THREADS = 32
 
 
-class Probe:
-    """Keeps an iterator behind one position of a shard between looks.
+class KinesisProber:
+    """Probes one shard: keeps an iterator behind one position of it between probes.
 
     Attributes:
         calls: GetRecords that succeeded so far; throttled: those that the service refused, as the shard had given all its calls of the second.
@@ -44,9 +44,9 @@ class Probe:
         self.calls = self.throttled = 0
 
     def idle(self) -> bool:
-        """Whether a look came to the tip, and found neither a record nor the shard's end (or that it vanished: the next batch says what happened).
+        """Whether a probe came to the tip, and found neither a record nor the shard's end (or that it vanished: the next batch says what happened).
 
-        What was found is found again by the next look, until the position has moved. A look that did not come to the tip is gone on with by the next.
+        What was found is found again by the next probe, until the position has moved. A probe that did not come to the tip is continued by the next.
 
         Raises:
             Refused, ServiceUnavailable: see `KinesisClient`.
@@ -73,10 +73,10 @@ class Probe:
 
 
 class Prober(Protocol):
-    """Looks at one shard.
+    """Probes one shard.
 
     Attributes:
-        calls, throttled: see `Probe`.
+        calls, throttled: see `KinesisProber`.
     """
 
     calls: int
@@ -104,50 +104,50 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class LookLimits:
-    """How often shards are looked at.
+class ProbeLimits:
+    """How often shards are probed.
 
     Attributes:
-        seconds: from look to look at a shard.
+        seconds: from probe to probe of a shard.
         active: the same, if it had a record lately.
-        most: looks before a batch, and a second.
+        most: probes before a batch, and a second.
     """
 
-    seconds: float = LOOK_SECONDS
+    seconds: float = PROBE_SECONDS
     active: float = 1 / CALLS_PER_SECOND
-    most: int = MOST_LOOKS
+    most: int = MOST_PROBES
 
     @staticmethod
-    def of(share: float | None) -> LookLimits:
+    def of(share: float | None) -> ProbeLimits:
         """Within this share of a shard's calls, above 0 and at most 1; None: as a consumer does that has the stream to itself."""
         if share is None:
-            return LookLimits()
-        return LookLimits(seconds := 1 / (CALLS_PER_SECOND * share), seconds)
+            return ProbeLimits()
+        return ProbeLimits(seconds := 1 / (CALLS_PER_SECOND * share), seconds)
 
 
 @dataclass(slots=True)
 class Pace:
-    """When a shard may be looked at again.
+    """When a shard may be probed again.
 
     Attributes:
         limits: if nothing hinders.
-        quota: the calls that the shard still gives, after those of looks and of batches.
+        quota: the calls that the shard still gives, after those of probes and of batches.
         moved: when its row was first asked for, or asked for at another position than before.
-        least: seconds between looks, at least: twice the last pause each time the service refuses a call, for others ask the shard, too.
-        due: no look before; hindered: the last throttled one. Seconds of the clock.
+        least: seconds between probes, at least: twice the last pause each time the service refuses a call, for others ask the shard, too.
+        due: no probe before; hindered: the last throttled one. Seconds of the clock.
     """
 
-    limits: LookLimits
+    limits: ProbeLimits
     quota: Bucket
     moved: float
     least: float = 0.0
     due: float = float("-inf")
     hindered: float = float("-inf")
 
-    def looked(self, now: float, calls: int, throttled: int) -> None:
-        """After a look of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
+    def probed(self, now: float, calls: int, throttled: int) -> None:
+        """After a probe of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
         if throttled:
-            self.least, self.hindered = min(LOOK_SECONDS, 2 * self._pause(now)), now
+            self.least, self.hindered = min(PROBE_SECONDS, 2 * self._pause(now)), now
         elif now - self.hindered > CALM_SECONDS:
             self.least *= EASES
         self.quota.take(calls, now)
@@ -162,19 +162,19 @@ class Pace:
         self.due = max(self.due, self._gives(now))
 
     def _gives(self, now: float) -> float:
-        """When the shard gives a look and what follows if that finds something."""
+        """When the shard gives a probe and what follows if that finds something."""
         return now + max(0.0, NEWS - self.quota.tokens) / CALLS_PER_SECOND
 
 
 @dataclass(slots=True)
-class Look:
-    """What was last seen of a shard after the position `end`.
+class ProbedShard:
+    """What was last found of a shard after the position `end`.
 
     Attributes:
         batch: the last one that has read the shard.
-        since: when it was looked at last, or when it was first asked for.
+        since: when it was probed last, or when it was first asked for.
         asked: when it was asked for last.
-        idle: None: not looked there yet.
+        idle: None: not probed there yet.
     """
 
     prober: Prober
@@ -185,24 +185,24 @@ class Look:
     asked: float
     idle: bool | None = None
 
-    def again(self, clock: Callable[[], float]) -> None:
-        """Looks now. The next look counts from the end of this one: then no second has more calls than it may."""
+    def probe(self, clock: Callable[[], float]) -> None:
+        """Probes it now. The next probe counts from the end of this one: then no second has more calls than it may."""
         calls, throttled = self.prober.calls, self.prober.throttled
         self.idle = self.prober.idle()
         self.since = clock()
-        self.pace.looked(self.since, self.prober.calls - calls, self.prober.throttled - throttled)
+        self.pace.probed(self.since, self.prober.calls - calls, self.prober.throttled - throttled)
         if not self.idle:
             self.pace.read(self.since, NEWS - 1)
 
 
-def turn(look: Look) -> float:
-    """Those go first that were looked at longest ago, or that wait longest for their first look."""
-    return look.since
+def turn(shard: ProbedShard) -> float:
+    """Those go first that were probed longest ago, or that wait longest for their first probe."""
+    return shard.since
 
 
 @dataclass
-class ShardLooks:
-    """Looks at shards behind their rows' ranges, and remembers what it saw. To be called by one thread at a time.
+class ProbeScheduler:
+    """Probes shards behind their rows' ranges, each in its turn, and remembers what that found. To be called by one thread at a time.
 
     Attributes:
         watch: makes the prober of a shard at the end of its row's range.
@@ -210,54 +210,54 @@ class ShardLooks:
 
     watch: Callable[[ShardRow], Prober]
     clock: Callable[[], float] = time.monotonic
-    limits: LookLimits = LookLimits()
-    _looks: dict[str, Look] = field(default_factory=dict)
-    _asked: tuple[Look, ...] = ()
+    limits: ProbeLimits = ProbeLimits()
+    _shards: dict[str, ProbedShard] = field(default_factory=dict)
+    _asked: tuple[ProbedShard, ...] = ()
     _free: float = float("-inf")
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="probe"))
 
     def __call__(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
-        """Which of these shards are idle, and which are not. One that was not looked at where its row stands now is not in the answer.
+        """Which of these shards are idle, and which are not. One that was not probed where its row stands now is not in the answer.
 
         Raises:
             Refused, ServiceUnavailable: see `KinesisClient`.
         """
         now = self.clock()
-        asked = {row.id: self._look(row, now) for row in rows}
-        self._looks = {shard: look for shard, look in self._looks.items() if now - look.asked < KEPT_SECONDS} | asked
+        asked = {row.id: self._shard(row, now) for row in rows}
+        self._shards = {name: shard for name, shard in self._shards.items() if now - shard.asked < KEPT_SECONDS} | asked
         self._asked = tuple(asked.values())
-        self._look_again(now)
-        return {shard: look.idle for shard, look in asked.items() if look.idle is not None}
+        self._probe_due(now)
+        return {name: shard.idle for name, shard in asked.items() if shard.idle is not None}
 
     def pause(self) -> float:
-        """Seconds until one of the shards that were asked for last may be looked at again; a second if none was."""
+        """Seconds until one of the shards that were asked for last may be probed again; a second if none was."""
         if not self._asked:
-            return LOOK_SECONDS
-        return max(SHORTEST, max(self._free, min(look.pace.due for look in self._asked)) - self.clock())
+            return PROBE_SECONDS
+        return max(SHORTEST, max(self._free, min(shard.pace.due for shard in self._asked)) - self.clock())
 
-    def _look(self, row: ShardRow, now: float) -> Look:
+    def _shard(self, row: ShardRow, now: float) -> ProbedShard:
         """A prober keeps its iterator for as long as the shard's position stays the same, and a shard its pace wherever it stands."""
-        known = self._looks.get(row.id)
+        known = self._shards.get(row.id)
         if known is None:
-            return Look(self.watch(row), row.end, row.batch, self._new_pace(now), now, now)
+            return ProbedShard(self.watch(row), row.end, row.batch, self._new_pace(now), now, now)
         if known.batch != row.batch and known.idle is not False:
             known.pace.read(now, EMPTY)
         known.batch, known.asked = row.batch, now
         if known.end == row.end:
             return known
         known.pace.moved = now
-        return Look(self.watch(row), row.end, row.batch, known.pace, now, now)
+        return ProbedShard(self.watch(row), row.end, row.batch, known.pace, now, now)
 
     def _new_pace(self, now: float) -> Pace:
         quota = Bucket(CALLS_PER_SECOND, now)
         quota.take(EMPTY + 1, now)  # its last ranges
         return Pace(self.limits, quota, now)
 
-    def _look_again(self, now: float) -> None:
-        """At those that are due, as many as may be; those first that wait longest, so that each has its turn."""
+    def _probe_due(self, now: float) -> None:
+        """Probes those that are due, as many as may be; those first that wait longest, so that each has its turn."""
         if now < self._free:
             return
-        due = sorted((look for look in self._asked if look.pace.due <= now), key=turn)[: self.limits.most]
+        due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=turn)[: self.limits.most]
         if due:
             self._free = now + len(due) / self.limits.most
-            list(self._threads.map(lambda look: look.again(self.clock), due))
+            list(self._threads.map(lambda shard: shard.probe(self.clock), due))

@@ -1,4 +1,4 @@
-"""When a shard is looked at, and what is remembered of it."""
+"""When a shard is probed, and what is remembered of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.shards.looks import ACTIVE_SECONDS, KEPT_SECONDS, LOOK_SECONDS, Every, LookLimits, ShardLooks
+from sluice_consumer.shards.probes import ACTIVE_SECONDS, KEPT_SECONDS, PROBE_SECONDS, Every, ProbeLimits, ProbeScheduler
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -21,10 +21,10 @@ class Bench:
     made: int = 0
     throttled: int = 0
     idles: bool = True
-    looks: ShardLooks = field(init=False)
+    probes: ProbeScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        self.looks = ShardLooks(self.watch, lambda: self.now, LookLimits.of(0.2))
+        self.probes = ProbeScheduler(self.watch, lambda: self.now, ProbeLimits.of(0.2))
 
     def watch(self, _row: ShardRow) -> Bench:
         self.made += 1
@@ -35,54 +35,54 @@ class Bench:
         return self.idles
 
 
-def test_an_idle_shard_is_looked_at_once_a_second_with_one_iterator() -> None:
+def test_an_idle_shard_is_probed_once_a_second_with_one_iterator() -> None:
     bench = Bench()
     for _ in range(100):
-        assert bench.looks([ROW]) == {"a": True}
-    bench.now += LOOK_SECONDS
-    assert bench.looks([ROW]) == {"a": True}
+        assert bench.probes([ROW]) == {"a": True}
+    bench.now += PROBE_SECONDS
+    assert bench.probes([ROW]) == {"a": True}
     assert (bench.calls, bench.made) == (2, 1)
 
 
-def test_news_stay_news_until_the_next_look() -> None:
+def test_news_stay_news_until_the_next_probe() -> None:
     """Who sees them may not be who plans the batch."""
     bench = Bench(idles=False)
-    assert bench.looks([ROW]) == {"a": False}
+    assert bench.probes([ROW]) == {"a": False}
     bench.idles = True
-    assert bench.looks([ROW]) == {"a": False}
-    bench.now += LOOK_SECONDS
-    assert bench.looks([ROW]) == {"a": True}
+    assert bench.probes([ROW]) == {"a": False}
+    bench.now += PROBE_SECONDS
+    assert bench.probes([ROW]) == {"a": True}
 
 
-def test_a_shard_that_moved_is_not_known_until_a_look_at_its_new_place() -> None:
-    """The old iterator stands where it stood before, and a shard is looked at once a second, wherever it stands."""
+def test_a_shard_that_moved_is_not_known_until_a_probe_at_its_new_place() -> None:
+    """The old iterator stands where it stood before, and a shard is probed once a second, wherever it stands."""
     bench, moved = Bench(), replace(ROW, end=Position.after("3"))
-    bench.looks([ROW])
-    assert bench.looks([moved]) == {}
-    bench.now += LOOK_SECONDS
-    assert bench.looks([moved]) == {"a": True}
+    bench.probes([ROW])
+    assert bench.probes([moved]) == {}
+    bench.now += PROBE_SECONDS
+    assert bench.probes([moved]) == {"a": True}
     assert (bench.calls, bench.made) == (2, 2)
 
 
-def test_shards_are_looked_at_each_for_itself() -> None:
+def test_shards_are_probed_each_for_itself() -> None:
     bench, other = Bench(), replace(ROW, id="b")
-    bench.looks([ROW])
-    bench.now += LOOK_SECONDS / 2
-    assert bench.looks([ROW, other]) == {"a": True, "b": True}
+    bench.probes([ROW])
+    bench.now += PROBE_SECONDS / 2
+    assert bench.probes([ROW, other]) == {"a": True, "b": True}
     assert bench.calls == 2
 
 
 def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
     """A sparse shard that takes part in a batch need not be walked through again; of those that ended nothing is left in the end."""
     bench = Bench()
-    bench.looks([ROW])
+    bench.probes([ROW])
     bench.now += KEPT_SECONDS - 1
-    bench.looks([])
-    bench.looks([ROW])
+    bench.probes([])
+    bench.probes([ROW])
     assert bench.made == 1
     bench.now += KEPT_SECONDS
-    bench.looks([])
-    bench.looks([ROW])
+    bench.probes([])
+    bench.probes([ROW])
     assert bench.made == 2
 
 
@@ -114,11 +114,11 @@ class Stream:
         return Counted(self, row.id)
 
     def run(self) -> Stream:
-        looks = ShardLooks(self.probe, lambda: self.now, LookLimits.of(self.share))
+        probes = ProbeScheduler(self.probe, lambda: self.now, ProbeLimits.of(self.share))
         rows = [replace(ROW, id=str(number)) for number in range(self.shards)]
         while self.now < self.seconds:
-            looks(rows)
-            self.now += looks.pause()
+            probes(rows)
+            self.now += probes.pause()
         return self
 
     def most(self) -> int:
@@ -136,7 +136,7 @@ class Counted:
     throttled: int = 0
 
     def idle(self) -> bool:
-        """See `looks.Prober`. A call that is throttled succeeds at its second try."""
+        """See `probes.Prober`. A call that is throttled succeeds at its second try."""
         made = self.stream.made.setdefault(self.shard, [])
         for _ in range(self.stream.walks):
             if sum(self.stream.now - call < 1 - 1e-6 for call in made) + self.stream.taken >= 5:
@@ -148,22 +148,22 @@ class Counted:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0])
-def test_a_quiet_shard_is_looked_at_as_often_as_its_share_allows_and_never_more(share: float) -> None:
-    """Five calls a second are all that a shard gives; by default a look takes one."""
+def test_a_quiet_shard_is_probed_as_often_as_its_share_allows_and_never_more(share: float) -> None:
+    """Five calls a second are all that a shard gives; by default a probe takes one."""
     stream = Stream(share).run()
     assert stream.most() <= max(1, 5 * share)
     assert stream.a_second() == pytest.approx(5 * share, rel=0.05)
 
 
-def test_by_default_a_shard_is_looked_at_five_times_a_second_until_it_brought_no_record_for_five_minutes() -> None:
+def test_by_default_a_shard_is_probed_five_times_a_second_until_it_brought_no_record_for_five_minutes() -> None:
     stream = Stream(StreamConfig("s", "r").probe_share, seconds=ACTIVE_SECONDS)
-    looks = ShardLooks(stream.probe, lambda: stream.now, LookLimits.of(stream.share))
+    probes = ProbeScheduler(stream.probe, lambda: stream.now, ProbeLimits.of(stream.share))
 
     def a_second(row: ShardRow, until: float) -> float:
         begun, before = stream.now, sum(map(len, stream.made.values()))
         while stream.now < until:
-            looks([row])
-            stream.now += looks.pause()
+            probes([row])
+            stream.now += probes.pause()
         return (sum(map(len, stream.made.values())) - before) / (stream.now - begun)
 
     moved = replace(ROW, end=Position.after("3"))
@@ -175,14 +175,14 @@ def test_by_default_a_shard_is_looked_at_five_times_a_second_until_it_brought_no
 
 
 @pytest.mark.parametrize("share", [0.2, 1.0])
-def test_a_look_that_walks_through_empty_replies_never_takes_more_than_a_shard_gives(share: float) -> None:
-    """A sparse shard far from the tip: five replies a look."""
+def test_a_probe_that_walks_through_empty_replies_never_takes_more_than_a_shard_gives(share: float) -> None:
+    """A sparse shard far from the tip: five replies a probe."""
     stream = Stream(share, walks=5).run()
     assert stream.most() <= 5
 
 
 @pytest.mark.parametrize("share", [1.0, None])
-def test_where_others_ask_a_shard_too_it_is_looked_at_once_a_second(share: float | None) -> None:
+def test_where_others_ask_a_shard_too_it_is_probed_once_a_second(share: float | None) -> None:
     """Four other consumers take a call a second each; one is left for this one."""
     stream = Stream(share, taken=4, seconds=120.0).run()
     assert stream.a_second() < 1.2
@@ -191,8 +191,8 @@ def test_where_others_ask_a_shard_too_it_is_looked_at_once_a_second(share: float
     assert alone.refused == 0
 
 
-def test_looks_at_many_shards_share_what_the_driver_can_do() -> None:
-    """Five looks a second at each of 1,000 shards would be a core's work: they are 500 a second in all."""
+def test_probes_of_many_shards_share_what_the_driver_can_do() -> None:
+    """Five probes a second of each of 1,000 shards would be a core's work: they are 500 a second in all."""
     stream = Stream(1.0, shards=1000, seconds=20.0).run()
     assert stream.a_second() <= 500 + 1000 / stream.seconds
     assert min(map(len, stream.made.values())) >= 9, "each in its turn"
@@ -201,19 +201,19 @@ def test_looks_at_many_shards_share_what_the_driver_can_do() -> None:
 
 @pytest.mark.parametrize("trigger", [0.3, 1.0, 10.0, 600.0])
 def test_each_shard_has_its_turn_though_others_are_asked_for_in_between(trigger: float) -> None:
-    """As a query does, whose busy shards have moved when it looks a second time. Who waits for a first look keeps its place in the queue."""
+    """As a query does, whose busy shards have moved when it probes a second time. Who waits for a first probe keeps its place in the queue."""
     stream = Stream(shards=1200)
-    looks = ShardLooks(stream.probe, lambda: stream.now, LookLimits.of(0.2))
+    probes = ProbeScheduler(stream.probe, lambda: stream.now, ProbeLimits.of(0.2))
     rows = [replace(ROW, id=str(number)) for number in range(1200)]
     for step in range(20):
-        looks(rows)
-        looks([replace(ROW, id="busy", batch=step, end=Position.after(str(step)))])
+        probes(rows)
+        probes([replace(ROW, id="busy", batch=step, end=Position.after(str(step)))])
         stream.now += trigger
     assert len(stream.made.keys() - {"busy"}) == 1200
 
 
-def test_an_idle_driver_without_a_shard_to_look_at_rests_for_a_second() -> None:
-    looks = Bench().looks
-    assert looks.pause() == LOOK_SECONDS
-    looks([])
-    assert looks.pause() == LOOK_SECONDS
+def test_an_idle_driver_without_a_shard_to_probe_rests_for_a_second() -> None:
+    probes = Bench().probes
+    assert probes.pause() == PROBE_SECONDS
+    probes([])
+    assert probes.pause() == PROBE_SECONDS
