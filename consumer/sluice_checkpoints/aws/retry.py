@@ -174,5 +174,10 @@ class Once(Patience):
         Raises:
             Again: it may succeed later.
         """
-        self.listener.called(what.partition(" ")[0])
-        return attempt()
+        operation = what.partition(" ")[0]
+        self.listener.called(operation)
+        try:
+            return attempt()
+        except Again as again:
+            self.listener.again(operation, again.cause)
+            raise

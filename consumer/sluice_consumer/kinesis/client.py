@@ -106,7 +106,6 @@ class Page:
         behind_millis: MillisBehindLatest; 0 at the tip.
         children: ChildShards, where the reply carries them (at the end of a shard only, and not from every service).
         server_millis: the service's clock (HTTP Date, whole seconds), epoch milliseconds; 0 where something on the way took the header.
-        throttled: tries before it that the service refused, as the shard had given all its calls of the second.
     """
 
     records: RecordColumns
@@ -114,7 +113,6 @@ class Page:
     behind_millis: int
     children: tuple[Child, ...] | None
     server_millis: int
-    throttled: int = 0
 
 
 class KinesisClient(Protocol):

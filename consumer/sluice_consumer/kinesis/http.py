@@ -15,7 +15,7 @@ from typing import Any
 
 from sluice_checkpoints.aws import signed_http
 from sluice_checkpoints.aws.connections import TimeLimits
-from sluice_checkpoints.aws.retry import NO_LISTENER, Again, Listener, Patience
+from sluice_checkpoints.aws.retry import NO_LISTENER, Again, Listener, Once, Patience
 from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.aws.signed_http import Service, SignedHttp
@@ -24,7 +24,7 @@ from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.client import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis.codec import CBOR, ENCODING, JSON, Codec, chosen
-from sluice_consumer.kinesis.failures import EXPIRED, THROTTLED, Failure, UnsupportedEncoding, failure
+from sluice_consumer.kinesis.failures import EXPIRED, Failure, UnsupportedEncoding, failure
 from sluice_consumer.kinesis.pacing import Pacer
 
 log = logging.getLogger(__name__)
@@ -36,11 +36,10 @@ WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second o
 
 @dataclass(frozen=True, slots=True)
 class KinesisReply:
-    """A successful reply: its content, the service's clock (epoch milliseconds, 0: unknown), and tries before it that were throttled."""
+    """A successful reply: its content, and the service's clock (epoch milliseconds, 0: unknown)."""
 
     content: dict[str, Any]
     server_millis: int
-    throttled: int = 0
 
 
 class KinesisCalls:
@@ -101,19 +100,12 @@ class HttpKinesis:
         return page
 
     def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
-        throttled = 0
-
         def attempt() -> KinesisReply:
-            nonlocal throttled
             self._pacer.before(action, shard_id)
-            try:
-                return self._wire.post(action, ask, codec)
-            except Again as again:
-                throttled += again.cause == THROTTLED
-                raise
+            return self._wire.post(action, ask, codec)
 
         try:
-            return replace(self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt), throttled=throttled)
+            return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
         except IteratorExpired:
             self._patience.listener.again(action, EXPIRED)  # by the caller, with a new iterator
             raise
@@ -127,7 +119,6 @@ def _page(reply: KinesisReply) -> Page:
         behind_millis=int(content.get("MillisBehindLatest") or 0),
         children=_children(content.get("ChildShards")),
         server_millis=reply.server_millis,
-        throttled=reply.throttled,
     )
 
 
@@ -180,11 +171,13 @@ def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKin
     return client(address, listener)
 
 
-def client(address: StreamAddress, listener: Listener) -> HttpKinesis:
+def client(address: StreamAddress, listener: Listener, *, once: bool = False) -> HttpKinesis:
     """A client of a stream, which is the caller's. It shares connections, credentials and pace with all others of the process.
+
+    `once`: it tries each call once, and raises `Again` if that may succeed later.
 
     Raises:
         Refused: see `codec.chosen`.
     """
     calls = _calls(address.region, address.endpoint, address.role)
-    return HttpKinesis(address, calls, _pacer(address), _patience(address, listener), chosen())
+    return HttpKinesis(address, calls, _pacer(address), Once(listener=listener) if once else _patience(address, listener), chosen())

@@ -294,7 +294,8 @@ class Session:
 
     def probes(self) -> ProbeScheduler:
         """Which shards are idle, within the share of their calls that the user gave."""
-        return ProbeScheduler(lambda row: KinesisProber(self.kinesis(), row.id, row.end), limits=ProbeLimits.of(self._config.stream.probe_share))
+        kinesis = client(self._config.stream.address, self._kinesis, once=True)
+        return ProbeScheduler(lambda row: KinesisProber(kinesis, row.id, row.end), limits=ProbeLimits.of(self._config.stream.probe_share))
 
     def folder(self, stops: Callable[[], bool]) -> Folder:
         """Folds rows of shards that are over, between two batches; whether the driver `stops` is asked before each transaction."""

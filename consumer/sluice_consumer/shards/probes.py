@@ -7,12 +7,15 @@ second.
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sluice_checkpoints.aws.retry import NO_ANSWER, Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page, ShardNotFound
@@ -24,9 +27,10 @@ ACTIVE_SECONDS = 300.0
 MOST_PROBES = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
 NEWS = 2  # calls of a probe that finds something: its own, and one of the batch that it brings
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
-CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
+CALM_SECONDS = 10.0  # after a call that was refused, until pauses become shorter again
 EASES = 0.9  # by so much after each probe
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
+UNANSWERED_SECONDS = 60.0  # as patient as a call of a batch is
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
 THREADS = 32
 
@@ -35,13 +39,14 @@ class KinesisProber:
     """Probes one shard: keeps an iterator behind one position of it between probes.
 
     Attributes:
-        calls: GetRecords that succeeded so far; throttled: those that the service refused, as the shard had given all its calls of the second.
+        calls: GetRecords that succeeded so far.
     """
 
     def __init__(self, client: KinesisClient, shard_id: str, position: Position) -> None:
+        """`client`: of one try a call, because others wait for this shard."""
         self._client, self._shard_id, self._position = client, shard_id, position
         self._iterator: str | None = None
-        self.calls = self.throttled = 0
+        self.calls = 0
 
     def idle(self) -> bool:
         """Whether a probe came to the tip, and found neither a record nor the shard's end (or that it vanished: the next batch says what happened).
@@ -49,7 +54,8 @@ class KinesisProber:
         What was found is found again by the next probe, until the position has moved. A probe that did not come to the tip is continued by the next.
 
         Raises:
-            Refused, ServiceUnavailable: see `KinesisClient`.
+            Again: the service refused a call, for others ask the shard, too; or it did not answer.
+            Refused: see `KinesisClient`.
         """
         for _ in range(FOLLOWED):
             try:
@@ -68,7 +74,7 @@ class KinesisProber:
     def _page(self) -> Page:
         iterator = self._iterator or self._client.get_iterator(self._shard_id, self._position)
         page = self._client.get_records(self._shard_id, iterator, 1)
-        self.calls, self.throttled = self.calls + 1, self.throttled + page.throttled
+        self.calls += 1
         return page
 
 
@@ -76,14 +82,13 @@ class Prober(Protocol):
     """Probes one shard.
 
     Attributes:
-        calls, throttled: see `KinesisProber`.
+        calls: see `KinesisProber`.
     """
 
     calls: int
-    throttled: int
 
     def idle(self) -> bool:
-        """Whether it came to the tip and found nothing."""
+        """Whether it came to the tip and found nothing. Raises `Again`: nobody knows."""
         ...
 
 
@@ -132,9 +137,9 @@ class Pace:
     Attributes:
         limits: if nothing hinders.
         quota: the calls that the shard still gives, after those of probes and of batches.
-        moved: when its row was first asked for, or asked for at another position than before.
+        moved: when its row was first asked for, or asked for behind another record than before.
         least: seconds between probes, at least: twice the last pause each time the service refuses a call, for others ask the shard, too.
-        due: no probe before; hindered: the last throttled one. Seconds of the clock.
+        due: no probe before; hindered: the last one that was refused. Seconds of the clock.
     """
 
     limits: ProbeLimits
@@ -144,9 +149,9 @@ class Pace:
     due: float = float("-inf")
     hindered: float = float("-inf")
 
-    def probed(self, now: float, calls: int, throttled: int) -> None:
-        """After a probe of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
-        if throttled:
+    def probed(self, now: float, calls: int, *, refused: bool) -> None:
+        """After a probe of so many calls, beside one that was refused. One that walked on rests until its calls are a second's at most."""
+        if refused:
             self.least, self.hindered = min(PROBE_SECONDS, 2 * self._pause(now)), now
         elif now - self.hindered > CALM_SECONDS:
             self.least *= EASES
@@ -174,6 +179,7 @@ class ProbedShard:
         batch: the last one that has read the shard.
         since: when it was probed last, or when it was first asked for.
         asked: when it was asked for last.
+        answered: when the service answered last, or when the shard was first asked for.
         idle: None: not probed there yet.
     """
 
@@ -183,16 +189,31 @@ class ProbedShard:
     pace: Pace
     since: float
     asked: float
+    answered: float
     idle: bool | None = None
 
-    def probe(self, clock: Callable[[], float]) -> None:
-        """Probes it now. The next probe counts from the end of this one: then no second has more calls than it may."""
-        calls, throttled = self.prober.calls, self.prober.throttled
-        self.idle = self.prober.idle()
+    def probe(self, clock: Callable[[], float]) -> bool:
+        """Probes it now. The next probe counts from the end of this one: then no second has more calls than it may.
+
+        Without an answer it stays what it was. After a minute it takes part in the next batch, which has patience, and says what is wrong.
+
+        Returns:
+            False: the service gave no answer at all.
+        """
+        calls, failed = self.prober.calls, None
+        try:
+            self.idle = self.prober.idle()
+        except Again as again:
+            failed = again
         self.since = clock()
-        self.pace.probed(self.since, self.prober.calls - calls, self.prober.throttled - throttled)
-        if not self.idle:
+        self.pace.probed(self.since, self.prober.calls - calls, refused=failed is not None)
+        if failed is None:
+            self.answered = self.since
+        elif self.since - self.answered >= UNANSWERED_SECONDS:
+            self.idle = False
+        if self.idle is False:
             self.pace.read(self.since, NEWS - 1)
+        return failed is None or failed.cause != NO_ANSWER
 
 
 def turn(shard: ProbedShard) -> float:
@@ -220,7 +241,7 @@ class ProbeScheduler:
         """Which of these shards are idle, and which are not. One that was not probed where its row stands now is not in the answer.
 
         Raises:
-            Refused, ServiceUnavailable: see `KinesisClient`.
+            Refused: see `KinesisClient`.
         """
         now = self.clock()
         asked = {row.id: self._shard(row, now) for row in rows}
@@ -239,14 +260,15 @@ class ProbeScheduler:
         """A prober keeps its iterator for as long as the shard's position stays the same, and a shard its pace wherever it stands."""
         known = self._shards.get(row.id)
         if known is None:
-            return ProbedShard(self.watch(row), row.end, row.batch, self._new_pace(now), now, now)
+            return ProbedShard(self.watch(row), row.end, row.batch, self._new_pace(now), now, now, now)
         if known.batch != row.batch and known.idle is not False:
             known.pace.read(now, EMPTY)
         known.batch, known.asked = row.batch, now
         if known.end == row.end:
             return known
-        known.pace.moved = now
-        return ProbedShard(self.watch(row), row.end, row.batch, known.pace, now, now)
+        if row.end.sequence:
+            known.pace.moved = now
+        return ProbedShard(self.watch(row), row.end, row.batch, known.pace, now, now, now)
 
     def _new_pace(self, now: float) -> Pace:
         quota = Bucket(CALLS_PER_SECOND, now)
@@ -260,4 +282,10 @@ class ProbeScheduler:
         due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=turn)[: self.limits.most]
         if due:
             self._free = now + len(due) / self.limits.most
-            list(self._threads.map(lambda shard: shard.probe(self.clock), due))
+            silent = threading.Event()
+            list(self._threads.map(functools.partial(self._probe, silent), due))
+
+    def _probe(self, silent: threading.Event, shard: ProbedShard) -> None:
+        """Probes it, unless the service was `silent` in this round already: each call without an answer takes seconds."""
+        if not silent.is_set() and not shard.probe(self.clock):
+            silent.set()

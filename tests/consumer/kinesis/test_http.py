@@ -14,6 +14,7 @@ from botocore.session import Session
 from reading.replies import DATE_MILLIS, PASSING, RECORD, Answer, Server, error, get_records
 
 from sluice_checkpoints.aws.connections import Connections
+from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.role import AssumedRole
 from sluice_checkpoints.aws.signed_http import Signer, _http
 from sluice_checkpoints.errors import AccessDenied, ProtocolViolation, Refused, ServiceUnavailable
@@ -21,7 +22,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, connect
+from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, client, connect
 from sluice_consumer.shards.request_counts import RequestCounter
 
 POSITIONS = {
@@ -63,13 +64,13 @@ def test_a_reply_becomes_columns(kinesis: HttpKinesis, server: Server) -> None:
     assert server.asked[0][2] == {"ShardIterator": "iterator", "Limit": 5}
 
 
-def test_a_reply_says_how_often_the_shard_had_no_call_left_before_it(kinesis: HttpKinesis, server: Server) -> None:
-    """For probes, which leave calls to others then. Another failure that passed is none of that, and the next reply begins anew."""
-    throttled = error("ProvisionedThroughputExceededException", "Rate exceeded")
-    server.says(throttled, throttled, error("InternalFailure", "a moment"), {"Records": [], "NextShardIterator": "next"})
-    assert get_records(kinesis).throttled == 2
-    server.says({"Records": [], "NextShardIterator": "next"})
-    assert get_records(kinesis).throttled == 0
+def test_a_client_of_one_try_leaves_it_to_its_caller_to_ask_again(kinesis: HttpKinesis, server: Server, requests: RequestCounter) -> None:
+    once = client(kinesis._address, requests.listener("kinesis"), once=True)
+    once._wire = kinesis._wire
+    server.says(error("ProvisionedThroughputExceededException", "Rate exceeded"))
+    with pytest.raises(Again, match="Rate exceeded"):
+        get_records(once)
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("end", [{}, {"NextShardIterator": None}])

@@ -131,7 +131,7 @@ class World:
         self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(wiring, "store", lambda *_: self.store)
         monkeypatch.setattr(wiring, "catalog", lambda *_: self.stream)
-        monkeypatch.setattr(session, "client", lambda *_: self.client)
+        monkeypatch.setattr(session, "client", lambda *_, **__: self.client)
         self.ago = 0
         start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=hours_ago)
         config = StartConfig("AT_TIMESTAMP", start.isoformat()) if hours_ago else StartConfig()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
+import pytest
 from reading.stream import SHARD, Stream
 
+from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+from sluice_consumer.kinesis.client import IteratorExpired, Page, ShardNotFound
 from sluice_consumer.shards.probes import FOLLOWED, KinesisProber
 
 
@@ -78,17 +80,20 @@ def test_a_record_far_behind_is_found_in_time(stream: Stream) -> None:
     assert stream.client.calls.count("GetRecords") == FOLLOWED + 4
 
 
-def test_a_prober_counts_its_calls_and_those_that_were_throttled(stream: Stream) -> None:
+def test_a_prober_counts_the_calls_that_succeeded_and_goes_on_where_one_was_refused(stream: Stream) -> None:
     """A probe that walks through empty replies makes several; with what it counts, the next one waits for as long as it has to."""
     asked = prober(stream)
+    stream.behaves(empty_pages=3)
+    real, pages = stream.client.get_records, iter([None, Again("not now")])
+
+    def refusing(*call: Any) -> Page:
+        if (failure := next(pages, None)) is not None:
+            raise failure
+        return real(*call)
+
+    stream.client.get_records = refusing  # type: ignore[method-assign]
+    with pytest.raises(Again):
+        asked.idle()
+    assert asked.calls == 1
     assert asked.idle()
-    assert (asked.calls, asked.throttled) == (1, 0)
-    real = stream.client.get_records
-    stream.client.get_records = lambda *call: replace(real(*call), throttled=2)  # type: ignore[method-assign]  # a service that is asked by others, too
-    assert asked.idle()
-    assert (asked.calls, asked.throttled) == (2, 2)
-    stream.client.get_records = real  # type: ignore[method-assign]
-    stream.client.behaviour = replace(stream.client.behaviour, empty_pages=3)
-    walking = prober(stream)
-    assert walking.idle()
-    assert walking.calls == 4
+    assert asked.calls == 4

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
+from sluice_checkpoints.aws.retry import NO_ANSWER, Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.shards.probes import ACTIVE_SECONDS, KEPT_SECONDS, PROBE_SECONDS, Every, ProbeLimits, ProbeScheduler
+from sluice_consumer.kinesis.failures import THROTTLED
+from sluice_consumer.shards.probes import ACTIVE_SECONDS, KEPT_SECONDS, PROBE_SECONDS, UNANSWERED_SECONDS, Every, ProbeLimits, ProbeScheduler
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -19,8 +24,8 @@ class Bench:
     now: float = 1000.0
     calls: int = 0
     made: int = 0
-    throttled: int = 0
     idles: bool = True
+    fails: Again | None = None
     probes: ProbeScheduler = field(init=False)
 
     def __post_init__(self) -> None:
@@ -32,6 +37,8 @@ class Bench:
 
     def idle(self) -> bool:
         self.calls += 1
+        if self.fails is not None:
+            raise self.fails
         return self.idles
 
 
@@ -86,6 +93,41 @@ def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
     assert bench.made == 2
 
 
+@pytest.mark.parametrize("known", [True, False, None])
+def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_is_read(known: bool | None) -> None:  # noqa: FBT001
+    """A batch has patience and others' errors; a probe that waited would hold up every other shard."""
+    bench = Bench(fails=Again("not now", cause=THROTTLED))
+    if known is not None:
+        bench.fails, bench.idles = None, known
+        bench.probes([ROW])
+        bench.fails = Again("not now", cause=THROTTLED)
+    before = {} if known is None else {"a": known}
+    begun = bench.now
+    while bench.now < begun + UNANSWERED_SECONDS:
+        assert bench.probes([ROW]) == before
+        bench.now += PROBE_SECONDS
+    assert bench.probes([ROW]) == {"a": False}
+    bench.fails, bench.idles = None, True
+    bench.now += PROBE_SECONDS
+    assert bench.probes([ROW]) == {"a": True}
+
+
+@pytest.mark.parametrize(("cause", "calls"), [(NO_ANSWER, 1), (THROTTLED, 100)])
+def test_a_service_that_does_not_answer_is_asked_about_few_shards_in_a_round(cause: str, calls: int) -> None:
+    """Each such call takes seconds. One shard that is refused says nothing of the others."""
+    bench = Bench(fails=Again("nothing came", cause=cause))
+    bench.probes._threads = Inline()
+    bench.probes([replace(ROW, id=str(number)) for number in range(100)])
+    assert bench.calls == calls
+
+
+class Inline(ThreadPoolExecutor):
+    """One after the other."""
+
+    def map(self, function: Callable[[Any], Any], *items: Iterable[Any], **_: Any) -> Iterator[Any]:
+        return iter([function(*each) for each in zip(*items, strict=True)])
+
+
 def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None:
     now = [10.0]
     due, later = Every(5, clock=lambda: now[0]), Every(5, clock=lambda: now[0], last=10.0)
@@ -133,15 +175,14 @@ class Counted:
     stream: Stream
     shard: str
     calls: int = 0
-    throttled: int = 0
 
     def idle(self) -> bool:
-        """See `probes.Prober`. A call that is throttled succeeds at its second try."""
+        """See `probes.Prober`."""
         made = self.stream.made.setdefault(self.shard, [])
         for _ in range(self.stream.walks):
             if sum(self.stream.now - call < 1 - 1e-6 for call in made) + self.stream.taken >= 5:
-                self.throttled += 1
                 self.stream.refused += 1
+                raise Again("not now", cause=THROTTLED)
             made.append(self.stream.now)
             self.calls += 1
         return True

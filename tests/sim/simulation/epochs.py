@@ -13,6 +13,7 @@ from simulation.ports import LOST, UNAVAILABLE, Catalog, Client, Source
 from simulation.spark import BatchOverdue, Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
 from simulation.turnstile import Process, Waiting
 
+from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
@@ -295,11 +296,19 @@ class SimulatedEpoch:
 
     def _probe(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
         limits = ProbeLimits(most=self.world.habits.probes)
-        probes = ProbeScheduler(lambda row: KinesisProber(self.world.kinesis(), row.id, row.end), self.clock, limits)
+        fault: str | None = None
+
+        class Prober(KinesisProber):
+            def idle(self) -> bool:
+                if fault == UNAVAILABLE:
+                    raise Again("probe: injected")
+                return super().idle()
+
+        probes = ProbeScheduler(lambda row: Prober(self.world.kinesis(), row.id, row.end), self.clock, limits)
 
         def probe(rows: Sequence[ShardRow]) -> dict[str, bool]:
-            if rows and driver.pause("probe") == UNAVAILABLE:
-                raise ServiceUnavailable("probe: injected")
+            nonlocal fault
+            fault = driver.pause("probe") if rows else None
             return probes(rows)
 
         return probe
