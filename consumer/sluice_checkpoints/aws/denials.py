@@ -15,7 +15,7 @@ from sluice_checkpoints.aws.role import AssumedRole
 SAID = re.compile(
     r"User: (?P<caller>arn:\S+) is not authorized to perform: (?P<service>\w+):(?P<call>\w+)(?: on resource: \"?(?P<resource>arn:[^\s\"]+)\"?)?"
 )
-BECAUSE = re.compile(r"because no (?P<silent>[\w -]+?) allows|with an explicit deny(?: in (?:an?|the) (?P<denying>[\w -]*\w))?")
+BECAUSE = re.compile(r"because no (?P<silent>[\w -]{1,64}?) allows|with an explicit deny(?: in (?:an?|the) (?P<denying>[\w -]{0,64}\w))?")
 ASSUMED = re.compile(r"arn:(?P<partition>[\w-]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/.*")
 DENIED, KEY_DENIED = "AccessDeniedException", "KMSAccessDeniedException"
 OF_IDENTITY, OF_RESOURCE, OF_TRUST = "identity-based policy", "resource-based policy", "role trust policy"

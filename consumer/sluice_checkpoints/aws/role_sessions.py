@@ -19,6 +19,7 @@ from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import Credentials, of_process
 from sluice_checkpoints.aws.retry import EXPIRED, EXPIRED_ADVICE, NETWORK, Again, may_pass
 from sluice_checkpoints.aws.role import AssumedRole
+from sluice_checkpoints.aws.signed_http import one_line
 from sluice_checkpoints.errors import AccessDenied, Refused
 
 CONNECT_SECONDS, READ_SECONDS = 5, 10
@@ -64,7 +65,7 @@ def _begun(sts: Any, role: AssumedRole) -> dict[str, str]:
     try:
         session = sts.assume_role(**asked)["Credentials"]
     except ClientError as error:
-        code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
+        code, message = (one_line(error.response["Error"].get(part, "")) for part in ("Code", "Message"))
         if code == DENIED:
             raise AccessDenied(denials.of_role(role, message)) from error
         passes = may_pass(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0), code, message)

@@ -26,6 +26,7 @@ from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_proc
 from sluice_checkpoints.aws.retry import Again
 
 ERROR_HEAD = 1024  # bytes of a refusal in which its code is
+LONGEST = 4096  # characters of a message: AWS's have some hundreds
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,12 @@ def _refused_key(reply: ServiceReply) -> str | None:
 def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
     """Error code without its prefixes, and message, of a failed reply: its header `x-amzn-errortype`, and its content. Either may be empty."""
     code = str(content.get("__type") or kind).split("#")[-1].split(":")[0]
-    return code, str(content.get("message") or content.get("Message") or "")
+    return one_line(code), one_line(str(content.get("message") or content.get("Message") or ""))
+
+
+def one_line(message: str) -> str:
+    """A service's message, at most `LONGEST` characters of it, as one line: any endpoint may have written it."""
+    return "".join(char if char.isprintable() else " " for char in message[:LONGEST])
 
 
 def connect(service: Service, region: str, endpoint: str | None, waits: TimeLimits, keep: int, shared: Credentials | None = None) -> SignedHttp:

@@ -72,9 +72,9 @@ class Committed:
         return max((row.behind for row in self.rows if row.end != END), default=0)
 
     @property
-    def is_full(self) -> bool:
-        """Whether a limit ended the range of a shard that has more. A range without a record is only on its way."""
-        return any(row.records and row.behind for row in self.rows)
+    def full(self) -> frozenset[str]:
+        """Shards that have more, but a limit ended their range. A range without a record is only on its way."""
+        return frozenset(row.id for row in self.rows if row.records and row.behind)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class LoopTimings:
     """When the loop does what.
 
     Attributes:
-        interval: seconds from trigger to trigger; a full batch is followed at once.
+        interval: seconds from a batch of all shards to the next; shards that are full are read on in between.
         until: where to stop; None: nowhere.
         probe: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.probes.ProbeScheduler`).
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
@@ -96,7 +96,8 @@ class Loop:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
         self._consumer, self._engine, self._timings, self._drain, self._isolator = consumer, engine, timings, drain, isolator
         self._clock = timings.clock
-        self._audited = self._rested = self._clock()
+        self._audited = self._rested = self._due = self._clock()
+        self._full = frozenset[str]()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
@@ -105,16 +106,26 @@ class Loop:
         while not self._drain.is_set():
             started = self._clock()
             self._audit()
-            plan = self._consumer.plan(self._idle_shards())
+            if started >= self._due or self._isolating:
+                self._full = frozenset()
+            only, self._full = self._full, frozenset()
+            plan = self._consumer.plan(self._others(only) if only else self._idle_shards())
             if self._done():
                 return
             if plan is None:
-                idles = self._rests(idles)
+                idles = False if only else self._rests(idles)
                 continue
             idles = False
-            full = self._runs(plan)
-            if not (full or self._isolating or self._done()):
-                self._drain.wait(max(0.0, started + self._timings.interval - self._clock()))
+            if not only:
+                self._due = started + self._timings.interval
+            self._full = self._runs(plan)
+            if not (self._full or self._isolating or self._done()):
+                self._drain.wait(max(0.0, self._due - self._clock()))
+
+    def _others(self, only: frozenset[str]) -> frozenset[str]:
+        """What a batch leaves out that follows a full one: all but the shards that are full, so that others cost no more than their interval."""
+        view, until = self._consumer.view, self._timings.until
+        return frozenset(view.live) - only | (until.past(view) if until else frozenset())
 
     def _idle_shards(self) -> frozenset[str]:
         """What the next batch leaves out: idle shards, and those that are past the end of the run.
@@ -144,15 +155,15 @@ class Loop:
         self._drain.wait(self._timings.pause())
         return True
 
-    def _runs(self, plan: BatchPlan) -> bool:
-        """Whether the batch was full: it was committed, and left records that no interval is waited for."""
+    def _runs(self, plan: BatchPlan) -> frozenset[str]:
+        """Runs it. Returns the shards that are full: they left records that no interval is waited for."""
         started = self._clock()
         with self._timings.watched(plan):
             committed = self._ran(plan)
         if committed is None:
-            return False
+            return frozenset()
         self._timings.on_progress(committed, self._clock() - started)
-        return committed.is_full
+        return committed.full
 
     @property
     def _isolating(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from sluice_checkpoints.aws import denials
 from sluice_checkpoints.aws.role import AssumedRole
+from sluice_checkpoints.aws.signed_http import LONGEST, refusal
 
 ROLE = "arn:aws:iam::444455556666:role/readers/orders"
 POD = "arn:aws:sts::111122223333:assumed-role/sluice-driver/eks-1"
@@ -142,3 +143,16 @@ def test_a_trust_in_a_role_says_that_its_path_is_missing() -> None:
     """For the same reason; a user's ARN has its path."""
     assert denials.PATH in denials.of_role(AssumedRole(ROLE), ASSUME)
     assert denials.PATH not in denials.of_role(AssumedRole(ROLE), ASSUME.replace(POD, "arn:aws:iam::111122223333:user/staff/ann"))
+
+
+@pytest.mark.parametrize("unit", ["because no ", "with an explicit deny in a ", "User: arn:", f"{READ} "])
+def test_a_message_of_any_length_is_read_in_one_go(unit: str) -> None:
+    """Any endpoint may have written it, and the search holds the interpreter's lock: by the square of its length, leases would be lost."""
+    steps = denials.BECAUSE.pattern, denials.SAID.pattern
+    assert all("+?" not in pattern and not re.search(r"\\w[^]]*\][*+]", pattern) for pattern in steps)
+    assert denials.of_role(AssumedRole(ROLE), unit * 8000)
+
+
+def test_a_services_message_is_one_line_of_bounded_length() -> None:
+    code, said = refusal("", {"__type": "a#Denied\n", "message": "09:00\x1b[31m\nbatch 7\u202e" + "x" * 10_000})
+    assert (code, said[:14], len(said)) == ("Denied ", "09:00 [31m bat", LONGEST)

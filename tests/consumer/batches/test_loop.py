@@ -125,16 +125,40 @@ def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: S
 @pytest.mark.parametrize(
     ("batch", "waited"),
     [
-        (replace(READ, behind=1), []),
-        (replace(READ, behind=0), [3.0]),
-        (replace(READ, records=0, behind=1), [3.0]),
+        (replace(READ, behind=1), [1.0]),
+        (replace(READ, behind=0), [3.0, 3.0]),
+        (replace(READ, records=0, behind=1), [3.0, 3.0]),
     ],
     ids=["it left records of a shard", "all was read", "a shard on its way brought none"],
 )
 def test_a_full_batch_is_followed_at_once(clock: SimpleNamespace, batch: ShardRow, waited: list[float]) -> None:
-    bench = Bench(clock, FakeConsumer(clock, batch, READ, seconds=2.0), waits=len(waited) + 1)
+    bench = Bench(clock, FakeConsumer(clock, batch, READ, seconds=2.0), waits=len(waited))
     bench.loop.run()
-    assert (bench.told, bench.drain.waits) == ([batch.records, 2], [*waited, 3.0])
+    assert (bench.told, bench.drain.waits) == ([batch.records, 2], waited)
+
+
+@pytest.mark.parametrize("interval", [0.0, 5.0])
+def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interval(clock: SimpleNamespace, interval: float) -> None:
+    """Else one shard behind would cost a write, two reads and a call of each other shard for each of its batches."""
+    batches = list[tuple[float, set[str]]]()
+    rows = {name: replace(READ, id=name, batch=0, behind=int(name == "full")) for name in ("full", "b", "c")}
+    consumer = SimpleNamespace(view=TableView(rows, 0, frozenset()), listed_millis=0, audit=lambda: None)
+
+    def run(plan: BatchPlan, _engine: object) -> Committed:
+        batches.append((clock.value - 1000.0, {row.id for row in plan.rows}))
+        clock.value += 1.5
+        read = {row.id: replace(rows[row.id], batch=plan.number) for row in plan.rows}
+        consumer.view = TableView(consumer.view.rows | read, plan.number, frozenset())
+        return Committed(plan.number, tuple(read.values()))
+
+    consumer.plan = lambda idle: planner.next_batch(consumer.view, idle)
+    consumer.run = run
+    drain = SimpleNamespace(is_set=lambda: clock.value > 1009, wait=lambda _seconds: 1 / 0)
+    timings = LoopTimings(interval, None, lambda _rows: {}, lambda *_: None, lambda: None, clock=lambda: clock.value)
+    Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain)).run()
+    every = {"full", "b", "c"}
+    alone = {"full"} if interval else every
+    assert batches == [(0.0, every), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, every), (7.5, alone), (9.0, alone)]
 
 
 def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
