@@ -21,7 +21,7 @@ class Habits:
         processes: what `process` does, by the numbers of batch and epoch, over and over.
         looks_first: it asks its sink before it reads; else the sink ignores what it has already.
         attempts: how often a task is tried.
-        limit: records of a shard in a batch.
+        limit: records of a shard in a batch; interval: seconds from a batch of all shards to the next.
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
         folds: so many rows of shards that are over suffice for the driver to fold them; 0: it never does.
@@ -42,6 +42,7 @@ class Habits:
     looks_first: bool = True
     attempts: int = 3
     limit: int = 2
+    interval: float = 0.0
     shards_per_task: int = 1
     bind_all_first: bool = False
     end_with_records: bool = False

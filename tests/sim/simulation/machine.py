@@ -42,6 +42,7 @@ habits = st.builds(
     overdue=st.booleans(),
     straggles=st.booleans(),
     own_session=st.booleans(),
+    interval=st.sampled_from([0.0, 0.0, 5.0]),
     probes=st.sampled_from([500, 1, 2]),
     refreshes=st.sampled_from([128, 1]),
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),

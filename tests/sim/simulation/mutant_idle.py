@@ -78,9 +78,8 @@ def probed_once(patch: Patch) -> None:
     """Once idle, for ever idle."""
     real = ProbedShard.probe
 
-    def probe(self: ProbedShard, clock: Callable[[], float]) -> None:
-        if not self.idle:
-            real(self, clock)
+    def probe(self: ProbedShard, clock: Callable[[], float]) -> bool:
+        return self.idle or real(self, clock)
 
     patch.setattr(ProbedShard, "probe", probe)
 
@@ -228,3 +227,19 @@ class Participants(CheckpointStore):
         row, owner = self.table.get(f"shard/{shard_id}"), self.consumer()
         if row is not None and owner is not None and row["batch"] == owner.committed + 1:
             super().fence(epoch, shard_id)
+
+
+@mutant(
+    "a shard that stays full keeps the others out",
+    "Idle shards: an interval after the last batch of all, all take part",
+    stories="a_record_beside_a_shard_that_stays_full",
+)
+def full_alone(patch: Patch) -> None:
+    """The interval of the others begins anew with each batch of the full ones."""
+    real = loop.Loop._others
+
+    def others(self: loop.Loop, only: frozenset[str]) -> frozenset[str]:
+        self._due = self._clock() + self._timings.interval
+        return real(self, only)
+
+    patch.setattr(loop.Loop, "_others", others)

@@ -170,6 +170,25 @@ def records_in_idle_shards_that_are_probed_in_turns() -> World:
 
 
 @story
+def a_record_beside_a_shard_that_stays_full() -> World:
+    """Its batches leave the others out; an interval later all take part, though it is full then, too."""
+    world = with_records(shards=2, habits=Habits(interval=5.0))
+    epoch = begin(world)
+    world.work(epoch, 3)
+    full, other = world.open_shards
+    world.put(full, 40)
+    world.work(epoch, 2)
+    world.put(other)
+    for _ in range(8):
+        world.advance(1)
+        world.work(epoch)
+    if other in str(world.ledger.missing()):
+        world.ledger.breaks("progress", f"{other} was left out for longer than an interval")
+    world.deliver(epoch)
+    return world
+
+
+@story
 def shards_that_are_refreshed_one_a_batch() -> World:
     """A batch an hour, so there is no time to refresh them in turns; the stream keeps records for five hours and a half."""
     world = World(8, Habits(refreshes=1))
