@@ -168,12 +168,11 @@ FAILURES: dict[str, Advice] = {
     ),
     "HotShard": Advice(
         "adds no executors, because one task reads a shard",
-        "If a full batch takes less than a second, raise spec.batch.maxRecordsPerShard. Else use more partition keys, or split the shard. If `process` repartitions its batch, set spec.autoscale.cap to None and run `kubectl apply`",
+        "Use more partition keys, or split the shard. If `process` repartitions its batch, set spec.autoscale.cap to None and run `kubectl apply`",
     ),
     "NoGain": Advice(
         "returns to the former number of executors, and tries more again after an hour",
-        "Run `kubectl sluice logs NAME` to see what a batch waits for: its sink, a shuffle, a service. If it takes less than a second and is full, "
-        "raise spec.batch.maxRecordsPerShard",
+        "Run `kubectl sluice logs NAME`: a batch may wait for its sink or a service. If full batches are short, raise spec.batch.maxRecordsPerShard",
     ),
     "NotBusy": Advice(
         "adds no executors, because these have time left",
