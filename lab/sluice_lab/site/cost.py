@@ -62,7 +62,7 @@ def formulas() -> str:
     probe = f"{CALLS_A_SHARD} · P; by default {1 / PROBE_SECONDS:g}, and {CALLS_A_SHARD} for five minutes after a record"
     rows = [
         ("pods", "1 + E", "1 with `executor.inDriver`; twice as many with a standby (`spec.rollout.standby: Always`)"),
-        ("writes a month, batches", f"{batches} · (A + 1)", "every shard of the batch is bound or closed; one commit. Idle shards are left out; a full shard costs 2 for each further batch"),
+        ("writes a month, batches", f"{batches} · (A + 1)", "a write a shard that is not idle, and one commit; a full shard costs 2 a further batch"),
         ("writes a month, idle shards", f"{REFRESHES} · (S - busy · A)", "each takes part in one batch an hour; one commit, if there is no other"),
         ("writes a month, lease", beats, f"{default:,.0f} at the default"),
         ("consistent reads a month", f"{batches} · 2 A, and 2 for each write of an idle shard", "by the task, and before the commit"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from reading.stream import SHARD, Stream
 
@@ -86,10 +84,10 @@ def test_a_prober_counts_the_calls_that_succeeded_and_goes_on_where_one_was_refu
     stream.behaves(empty_pages=3)
     real, pages = stream.client.get_records, iter([None, Again("not now")])
 
-    def refusing(*call: Any) -> Page:
+    def refusing(shard_id: str, iterator: str, limit: int) -> Page:
         if (failure := next(pages, None)) is not None:
             raise failure
-        return real(*call)
+        return real(shard_id, iterator, limit)
 
     stream.client.get_records = refusing  # type: ignore[method-assign]
     with pytest.raises(Again):

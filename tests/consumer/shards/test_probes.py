@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 
@@ -116,16 +114,9 @@ def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_i
 def test_a_service_that_does_not_answer_is_asked_about_few_shards_in_a_round(cause: str, calls: int) -> None:
     """Each such call takes seconds. One shard that is refused says nothing of the others."""
     bench = Bench(fails=Again("nothing came", cause=cause))
-    bench.probes._threads = Inline()
+    bench.probes._threads = ThreadPoolExecutor(1)
     bench.probes([replace(ROW, id=str(number)) for number in range(100)])
     assert bench.calls == calls
-
-
-class Inline(ThreadPoolExecutor):
-    """One after the other."""
-
-    def map(self, function: Callable[[Any], Any], *items: Iterable[Any], **_: Any) -> Iterator[Any]:
-        return iter([function(*each) for each in zip(*items, strict=True)])
 
 
 def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None:
