@@ -214,7 +214,7 @@ class PipelineConfig:
 class BatchConfig:
     """Size of a micro-batch. Limits count the records and bytes of one shard in one batch.
 
-    `interval_seconds` is from trigger to trigger; a full batch is followed at once.
+    `interval_seconds` is from trigger to trigger; full shards are read on at once.
 
     Attributes:
         max_seconds: time after which a batch without progress stops the driver; with progress four times as long. None: 3600, and a day. 0: no limit.

@@ -85,7 +85,7 @@ def by_defaults(size: int, dynamodb: str, jar: Path | None) -> dict[str, float]:
         rates = {SLUICE: records / (last["at"] - first["at"])}
     if jar is not None:
         with kinesis(options) as endpoint:
-            marks = marked("peer_connector.py", {"jar": str(jar), "kinesis": endpoint, "records": 0, "batches": 3, "defaults": True})
+            marks = marked("peer_connector.py", {"jar": str(jar), "kinesis": endpoint, "records": None, "batches": 3})
             first, last = marks[0], marks[-1]
             rates[CONNECTOR] = (last["records"] - first["records"]) / (last["at"] - first["at"])
     return {name: rate * size / SHARDS / 1e6 for name, rate in rates.items()}

@@ -25,17 +25,17 @@ FORMAT = "aws-kinesis"
 
 @dataclass(frozen=True)
 class ConnectorRun:
-    """One run: to so many batches of `records` a shard.
+    """One run: to so many batches.
 
-    `late_compiler`: Java's, as a consumer has it. A start is cheaper with it, and long work is dearer. `defaults`: only what has to be said.
+    `records`: a shard and batch; None: the connector's defaults. `late_compiler`: Java's, as a consumer has it. A start is cheaper with it, and
+    long work is dearer.
     """
 
     jar: str
     kinesis: str
-    records: int
+    records: int | None
     batches: int
     late_compiler: bool = False
-    defaults: bool = False
 
 
 def options(run: ConnectorRun) -> dict[str, str]:
@@ -47,7 +47,7 @@ def options(run: ConnectorRun) -> dict[str, str]:
         "kinesis.consumerType": "GetRecords",
         "kinesis.startingPosition": "TRIM_HORIZON",
     }
-    if run.defaults:
+    if run.records is None:
         return needed
     return needed | {
         "kinesis.maxFetchRecordsPerShard": str(run.records),

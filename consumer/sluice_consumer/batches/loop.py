@@ -97,19 +97,16 @@ class Loop:
         self._consumer, self._engine, self._timings, self._drain, self._isolator = consumer, engine, timings, drain, isolator
         self._clock = timings.clock
         self._audited = self._rested = self._due = self._clock()
-        self._full = frozenset[str]()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
-        idles = False
+        idles, full = False, frozenset[str]()
         self._timings.fold()  # the epoch began with an audit, and may end before the next one
         while not self._drain.is_set():
             started = self._clock()
             self._audit()
-            if started >= self._due or self._isolating:
-                self._full = frozenset()
-            only, self._full = self._full, frozenset()
-            plan = self._consumer.plan(self._others(only) if only else self._idle_shards())
+            only = full if started < self._due and not self._isolating else frozenset[str]()
+            plan, full = self._consumer.plan(self._left_out(only)), frozenset()
             if self._done():
                 return
             if plan is None:
@@ -118,23 +115,20 @@ class Loop:
             idles = False
             if not only:
                 self._due = started + self._timings.interval
-            self._full = self._runs(plan)
-            if not (self._full or self._isolating or self._done()):
+            full = self._runs(plan)
+            if not (full or self._isolating or self._done()):
                 self._drain.wait(max(0.0, self._due - self._clock()))
 
-    def _others(self, only: frozenset[str]) -> frozenset[str]:
-        """What a batch leaves out that follows a full one: all but the shards that are full, so that others cost no more than their interval."""
-        view, until = self._consumer.view, self._timings.until
-        return frozenset(view.live) - only | (until.past(view) if until else frozenset())
-
-    def _idle_shards(self) -> frozenset[str]:
-        """What the next batch leaves out: idle shards, and those that are past the end of the run.
+    def _left_out(self, only: frozenset[str]) -> frozenset[str]:
+        """What the next batch leaves out: shards that are past the end of the run, and idle ones; if `only` is not empty, all but those.
 
         Shards that had no turn to be probed are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
         search needs other shards beside.
         """
         consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
         past = timings.until.past(consumer.view) if timings.until else frozenset()
+        if only:
+            return frozenset(consumer.view.live) - only | past
         if self._isolating or (timings.until and timings.until.reads_all(now)):
             return past
         rows = planner.may_be_left_out(consumer.view, now, timings.refreshing)

@@ -25,7 +25,6 @@ ADVICE = {
 UNKNOWN_FORMAT = frozenset({"SerializationException", "UnknownOperationException", "UnsupportedMediaTypeException"})
 UNSUPPORTED_MEDIA_TYPE = 415
 EXPIRED = "ExpiredIteratorException"
-THROTTLED = "ProvisionedThroughputExceededException"
 
 
 class UnsupportedEncoding(Exception):

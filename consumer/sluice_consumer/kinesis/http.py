@@ -43,14 +43,18 @@ class KinesisReply:
 
 
 class KinesisCalls:
-    """Kinesis' calls over signed HTTP. Thread safe."""
+    """Kinesis' calls over signed HTTP. Thread safe.
 
-    def __init__(self, http: SignedHttp, *, elsewhere: bool = False) -> None:
+    Attributes:
+        codec: in which records are asked for; JSON as soon as the service turns out not to speak CBOR.
+    """
+
+    def __init__(self, http: SignedHttp, codec: Codec = CBOR, *, elsewhere: bool = False) -> None:
         """`elsewhere`: not at AWS's own address.
 
         An emulator may fail over CBOR without a word (moto: 500); one that never spoke it is asked in JSON.
         """
-        self._http, self._may_lack_cbor = http, elsewhere
+        self._http, self.codec, self._may_lack_cbor = http, codec, elsewhere
 
     def post(self, action: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
         """One call, made once.
@@ -77,8 +81,8 @@ class KinesisCalls:
 class HttpKinesis:
     """One stream. Thread safe."""
 
-    def __init__(self, address: StreamAddress, wire: KinesisCalls, pacer: Pacer, patience: Patience | None = None, codec: Codec = CBOR) -> None:
-        self._address, self._wire, self._pacer, self._codec = address, wire, pacer, codec
+    def __init__(self, address: StreamAddress, wire: KinesisCalls, pacer: Pacer, patience: Patience | None = None) -> None:
+        self._address, self._wire, self._pacer = address, wire, pacer
         self._patience = patience or _patience(address)
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
@@ -89,10 +93,10 @@ class HttpKinesis:
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
         ask = {"ShardIterator": iterator, "Limit": limit, **self._address.stream_arn}
         try:
-            reply = self._call("GetRecords", shard_id, ask, self._codec)
+            reply = self._call("GetRecords", shard_id, ask, self._wire.codec)
         except UnsupportedEncoding as why:
             log.warning("stream %s: the service does not speak CBOR (%s): falling back to JSON; %s", self._address.name, why, SWITCH)
-            self._codec = JSON
+            self._wire.codec = JSON
             reply = self._call("GetRecords", shard_id, ask, JSON)
         page = _page(reply)
         if len(page.records):
@@ -144,7 +148,7 @@ def _date(header: str | None) -> int:
 @functools.cache
 def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None) -> KinesisCalls:
     http = signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS, credentials_of(role, region))
-    return KinesisCalls(http, elsewhere=endpoint is not None)
+    return KinesisCalls(http, chosen(), elsewhere=endpoint is not None)
 
 
 def _pacer(address: StreamAddress) -> Pacer:
@@ -180,4 +184,4 @@ def client(address: StreamAddress, listener: Listener, *, once: bool = False) ->
         Refused: see `codec.chosen`.
     """
     calls = _calls(address.region, address.endpoint, address.role)
-    return HttpKinesis(address, calls, _pacer(address), Once(listener=listener) if once else _patience(address, listener), chosen())
+    return HttpKinesis(address, calls, _pacer(address), Once(listener=listener) if once else _patience(address, listener))

@@ -209,10 +209,10 @@ class ProbedShard:
         self.pace.probed(self.since, self.prober.calls - calls, refused=failed is not None)
         if failed is None:
             self.answered = self.since
+            if not self.idle:
+                self.pace.read(self.since, NEWS - 1)
         elif self.since - self.answered >= UNANSWERED_SECONDS:
             self.idle = False
-        if self.idle is False:
-            self.pace.read(self.since, NEWS - 1)
         return failed is None or failed.cause != NO_ANSWER
 
 

@@ -95,7 +95,7 @@ class BatchSpec(SpecPart):
     """Size and pace of batches."""
 
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
-    """Time from the start of one batch to the start of the next. A full batch is followed at once. Default 5."""
+    """Time from the start of one batch to the start of the next. Full shards are read on at once. Default 5."""
     max_records_per_shard: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     """Maximum number of records of one shard in a batch. Default 10000."""
     max_bytes_per_shard: Annotated[int, Field(ge=1_048_576, le=1_073_741_824)] = 8_388_608

@@ -42,12 +42,12 @@ def kinesis(server: Server, slept: list[float], requests: RequestCounter, monkey
         limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=requests.listener("kinesis")
     )
     pool: Any = server
-    wire = KinesisCalls(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))
-    return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience, JSON)
+    wire = KinesisCalls(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool), JSON)
+    return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience)
 
 
 @pytest.fixture
 def fluent(kinesis: HttpKinesis) -> HttpKinesis:
     """The same client as it is outside of these tests: it asks for records in CBOR."""
-    kinesis._codec = CBOR
+    kinesis._wire.codec = CBOR
     return kinesis

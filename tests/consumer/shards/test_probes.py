@@ -11,9 +11,9 @@ from sluice_checkpoints.aws.retry import NO_ANSWER, Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.kinesis.failures import THROTTLED
 from sluice_consumer.shards.probes import ACTIVE_SECONDS, KEPT_SECONDS, PROBE_SECONDS, UNANSWERED_SECONDS, Every, ProbeLimits, ProbeScheduler
 
+REFUSED = "ProvisionedThroughputExceededException"
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
 
@@ -94,11 +94,11 @@ def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
 @pytest.mark.parametrize("known", [True, False, None])
 def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_is_read(known: bool | None) -> None:  # noqa: FBT001
     """A batch has patience and others' errors; a probe that waited would hold up every other shard."""
-    bench = Bench(fails=Again("not now", cause=THROTTLED))
+    bench = Bench(fails=Again("not now", cause=REFUSED))
     if known is not None:
         bench.fails, bench.idles = None, known
         bench.probes([ROW])
-        bench.fails = Again("not now", cause=THROTTLED)
+        bench.fails = Again("not now", cause=REFUSED)
     before = {} if known is None else {"a": known}
     begun = bench.now
     while bench.now < begun + UNANSWERED_SECONDS:
@@ -110,7 +110,7 @@ def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_i
     assert bench.probes([ROW]) == {"a": True}
 
 
-@pytest.mark.parametrize(("cause", "calls"), [(NO_ANSWER, 1), (THROTTLED, 100)])
+@pytest.mark.parametrize(("cause", "calls"), [(NO_ANSWER, 1), (REFUSED, 100)])
 def test_a_service_that_does_not_answer_is_asked_about_few_shards_in_a_round(cause: str, calls: int) -> None:
     """Each such call takes seconds. One shard that is refused says nothing of the others."""
     bench = Bench(fails=Again("nothing came", cause=cause))
@@ -173,7 +173,7 @@ class Counted:
         for _ in range(self.stream.walks):
             if sum(self.stream.now - call < 1 - 1e-6 for call in made) + self.stream.taken >= 5:
                 self.stream.refused += 1
-                raise Again("not now", cause=THROTTLED)
+                raise Again("not now", cause=REFUSED)
             made.append(self.stream.now)
             self.calls += 1
         return True

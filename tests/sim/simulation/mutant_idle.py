@@ -36,14 +36,14 @@ def inherited_idleness(patch: Patch) -> None:
 )
 def inherited_word(patch: Patch) -> None:
     """What the rows say at the take-over is left out, and nobody probes."""
-    real = loop.Loop._idle_shards
+    real = loop.Loop._left_out
 
-    def idle_shards(self: loop.Loop) -> frozenset[str]:
+    def left_out(self: loop.Loop, only: frozenset[str]) -> frozenset[str]:
         view = self._consumer.view
         said = (row.id for row in view.rows.values() if row.batch <= view.inherited and not (row.records or row.behind or row.end.at == "END"))
-        return real(self) | frozenset(said)
+        return real(self, only) | frozenset(said)
 
-    patch.setattr(loop.Loop, "_idle_shards", idle_shards)
+    patch.setattr(loop.Loop, "_left_out", left_out)
 
 
 @mutant(
@@ -188,16 +188,16 @@ def refreshed_by_id(patch: Patch) -> None:
 )
 def search_leaves_out(patch: Patch) -> None:
     """Probes go on during a search."""
-    real = loop.Loop._idle_shards
+    real = loop.Loop._left_out
 
-    def idle_shards(self: loop.Loop) -> frozenset[str]:
+    def left_out(self: loop.Loop, only: frozenset[str]) -> frozenset[str]:
         isolator, self._isolator = self._isolator, None
         try:
-            return real(self)
+            return real(self, only)
         finally:
             self._isolator = isolator
 
-    patch.setattr(loop.Loop, "_idle_shards", idle_shards)
+    patch.setattr(loop.Loop, "_left_out", left_out)
 
 
 @mutant(
@@ -236,10 +236,11 @@ class Participants(CheckpointStore):
 )
 def full_alone(patch: Patch) -> None:
     """The interval of the others begins anew with each batch of the full ones."""
-    real = loop.Loop._others
+    real = loop.Loop._left_out
 
-    def others(self: loop.Loop, only: frozenset[str]) -> frozenset[str]:
-        self._due = self._clock() + self._timings.interval
+    def left_out(self: loop.Loop, only: frozenset[str]) -> frozenset[str]:
+        if only:
+            self._due = self._clock() + self._timings.interval
         return real(self, only)
 
-    patch.setattr(loop.Loop, "_others", others)
+    patch.setattr(loop.Loop, "_left_out", left_out)
