@@ -107,12 +107,12 @@ kills: venv ### which test files notice which mutants of the protocol: ROOM=test
 	@$(BIN)/python tests/kills.py $(or $(ROOM),$(error ROOM=tests/consumer/batches, say)) $(if $(MUTANTS),--mutants=$(MUTANTS))
 
 bench: venv ### measure beside peers, on the image's line of Spark (40 minutes); prints, asserts nothing. PEER_JAR=connector.jar runs the awslabs connector, too; KEEP=docs/bench keeps the figures
-	@$(BIN)/python tests/bench/bench.py $(if $(PEER_JAR),--peer-jar=$(PEER_JAR)) $(if $(KEEP),--keep=$(KEEP))
-	@$(BIN)/python tests/bench/migration_speed.py
-	@$(BIN)/python tests/bench/scale.py
+	@$(BIN)/python bench/bench.py $(if $(PEER_JAR),--peer-jar=$(PEER_JAR)) $(if $(KEEP),--keep=$(KEEP))
+	@$(BIN)/python bench/migration_speed.py
+	@$(BIN)/python bench/scale.py
 
 bench-operator: venv ### the operator with 1,000 resources and 5,000 pods, against a real API server; prints, exit 1 if an aim is missed
-	@$(BIN)/python tests/bench/operator_scale.py $(if $(RESOURCES),--resources=$(RESOURCES)) $(if $(SECONDS),--seconds=$(SECONDS))
+	@$(BIN)/python bench/operator_scale.py $(if $(RESOURCES),--resources=$(RESOURCES)) $(if $(SECONDS),--seconds=$(SECONDS))
 
 clean: demo-clean ### demo-clean, and forget this checkout's caches and venv
 	@test ! -x $(BIN)/python || $(BIN)/python -m sluice_lab down

@@ -15,27 +15,28 @@ from sluice_lab.places import REPO
 
 PACKAGES = ("consumer", "operator", "lab", "tests")
 TRACKS = 2
-# By group: the folder of its files, and the folders under tests/ that its imports begin at.
+# By group: the folder of its files, and the folders that its imports begin at.
 GROUPS = {
-    "checkpoints": ("checkpoints",),
-    "consumer": ("consumer",),
-    "operator": ("operator", "sim/operator"),
-    "sim/operator": ("sim", "sim/operator", "operator"),
-    "sim": ("sim",),
-    "contract/accounts": ("contract/accounts",),
-    "contract/checkpoints": ("contract/checkpoints", "checkpoints"),
-    "contract/checks": ("contract/checks",),
-    "contract/kcl": ("contract/kcl",),
-    "contract/kinesis": ("contract/kinesis", "consumer"),
-    "contract/prometheus": ("contract/prometheus", "consumer", "operator", "sim/operator"),
-    "contract/sinks": ("contract/sinks", "contract/spark", "consumer"),
-    "contract/spark": ("contract/spark", "consumer"),
-    "golden": ("golden", "checkpoints", "consumer"),
-    "cluster": ("cluster", "operator"),
-    "bench": ("bench", "consumer", "operator"),
-    "lab": ("lab",),
-    "kubectl": ("kubectl", "operator", "sim/operator"),
-    "": (),
+    "tests/checkpoints": ("tests/checkpoints",),
+    "tests/consumer": ("tests/consumer",),
+    "tests/operator": ("tests/operator", "tests/sim/operator"),
+    "tests/sim/operator": ("tests/sim", "tests/sim/operator", "tests/operator"),
+    "tests/sim": ("tests/sim",),
+    "tests/contract/accounts": ("tests/contract/accounts",),
+    "tests/contract/checkpoints": ("tests/contract/checkpoints", "tests/checkpoints"),
+    "tests/contract/checks": ("tests/contract/checks",),
+    "tests/contract/kcl": ("tests/contract/kcl",),
+    "tests/contract/kinesis": ("tests/contract/kinesis", "tests/consumer"),
+    "tests/contract/prometheus": ("tests/contract/prometheus", "tests/consumer", "tests/operator", "tests/sim/operator"),
+    "tests/contract/sinks": ("tests/contract/sinks", "tests/contract/spark", "tests/consumer"),
+    "tests/contract/spark": ("tests/contract/spark", "tests/consumer"),
+    "tests/golden": ("tests/golden", "tests/checkpoints", "tests/consumer"),
+    "tests/cluster": ("tests/cluster", "tests/operator"),
+    "bench": ("bench",),
+    "tests/bench": ("bench", "tests/consumer", "tests/operator"),
+    "tests/lab": ("tests/lab",),
+    "tests/kubectl": ("tests/kubectl", "tests/operator", "tests/sim/operator"),
+    "tests": (),
 }
 
 
@@ -56,7 +57,7 @@ def main() -> int:
 def track(number: int, groups: Iterable[Group]) -> bool:
     """Whether mypy finds an error in one of these groups of tests."""
     how = "--config-file=tests/mypy.ini"
-    found = [mypy(f"tests-{number}", [how, *files], *(f"tests/{base}" for base in GROUPS[name])) for name, files in groups]
+    found = [mypy(f"tests-{number}", [how, *files], *GROUPS[name]) for name, files in groups]
     return any(found)
 
 
@@ -67,15 +68,15 @@ def examples() -> bool:
 
 
 def tests() -> list[str]:
-    """All Python files of the tests, from the root of the repository."""
-    return sorted(str(path.relative_to(REPO)) for path in (REPO / "tests").rglob("*.py"))
+    """All Python files of the tests and benches, from the root of the repository."""
+    return sorted(str(path.relative_to(REPO)) for folder in ("tests", "bench") for path in (REPO / folder).rglob("*.py"))
 
 
 def grouped(paths: list[str]) -> dict[str, list[str]]:
     """Files by the first group whose folder they are in."""
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for path in paths:
-        groups[next(group for group in GROUPS if path.startswith(f"tests/{group}/" if group else "tests/"))].append(path)
+        groups[next(group for group in GROUPS if path.startswith(f"{group}/"))].append(path)
     return groups
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 import compare_log
 from compare_log import Unit, Window

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 from fleet_cluster import CPU, FleetCluster, Sizes
 

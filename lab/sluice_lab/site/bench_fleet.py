@@ -1,4 +1,4 @@
-"""The rows of a pool beside drivers of their own, as `tests/bench/pool_fleet.py` measured both. Pure."""
+"""The rows of a pool beside drivers of their own, as `bench/pool_fleet.py` measured both. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many streams in one pool, on a real cluster: `python tests/bench/pool_fleet.py [--streams 40] [--seconds 120]`.
+"""Many streams in one pool, on a real cluster: `python bench/pool_fleet.py [--streams 40] [--seconds 120]`.
 
 Half of the streams are idle, half get a few records. A few of them are read a second time by consumers with a driver each, in the same run. First
 all is quiet. Then one member is poisoned, one hangs, and the stream of one is resharded. Then the pool's driver is killed, and one of a driver of its

@@ -1,4 +1,4 @@
-"""A driver's start on a real cluster, second by second: `python tests/bench/cluster_start.py [--rounds 3]`.
+"""A driver's start on a real cluster, second by second: `python bench/cluster_start.py [--rounds 3]`.
 
 Kinesis and DynamoDB are emulated on this machine, and the node is a container of it: so every process of every pod is seen in /proc, with its start
 and its CPU. A round restarts the consumer (a restart that the user asks for), then kills its driver. It prints figures and asserts nothing.

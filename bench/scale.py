@@ -1,4 +1,4 @@
-"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, and 100,000 ended ones. Part of `make bench`.
+"""`python bench/scale.py`: the growth from 64 shards to 4,000, and 100,000 ended ones. Part of `make bench`.
 
 Asserts nothing. Ratios in one run are what counts; absolute times are this machine's.
 """

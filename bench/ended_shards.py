@@ -1,4 +1,4 @@
-"""`python tests/bench/ended_shards.py [SHARDS]`: a table of 100,000 ended shards before and after they are folded. Part of `make bench`.
+"""`python bench/ended_shards.py [SHARDS]`: a table of 100,000 ended shards before and after they are folded. Part of `make bench`.
 
 Asserts nothing but that migration and export plan the same. `test_ended_shards.py` asserts what can be counted.
 """

@@ -131,7 +131,7 @@ def kcl(side: Side, notes: Path, quick: bool) -> tuple[str, ...]:  # noqa: FBT00
 
 
 def classes() -> Path:
-    source = HERE.parent / "contract" / "kcl" / "KclWorker.java"
+    source = HERE.parent / "tests" / "contract" / "kcl" / "KclWorker.java"
     home = places.work() / "jars" / "kcl-worker"
     with places.lock(home.with_suffix(".lock")):
         if not (home / source.name).exists() or (home / source.name).read_text() != source.read_text():
