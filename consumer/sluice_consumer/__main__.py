@@ -24,8 +24,8 @@ from sluice_consumer import logs
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase
+from sluice_consumer.exits.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process import child_process, configmap_code, pod
-from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.pod import PodAnnotations
 from sluice_consumer.spark.entrypoint import find_in_working_folder
 
@@ -237,7 +237,7 @@ def dev(**options: Any) -> None:
 @click.argument("names", nargs=-1)
 def redrive(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
     """Redrive dead letters: give those NAMES, or all, to the pipeline's `process` as a separate batch. Each only once."""
-    from sluice_consumer.process import redrive_command  # noqa: PLC0415 - imports rich, which only a person needs
+    from sluice_consumer.redrive import redrive_command  # noqa: PLC0415 - imports rich, which only a person needs
 
     whose = ["--consumer", consumer] if consumer else []
     arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]

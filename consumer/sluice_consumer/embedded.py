@@ -26,12 +26,12 @@ from sluice_consumer.config import Config
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.lease_release import LeaseRelease
-from sluice_consumer.process.overdue_here import RunControls, RunWatch
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
 from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.status import HEARTBEAT, heartbeat
+from sluice_consumer.watchdog.overdue_here import RunControls, RunWatch
 
 FAILURES, SPARK_FAILURES = "spark.executor.heartbeat.maxFailures", 60  # the second is Spark's default
 LOOK_SECONDS = 0.05  # between two looks at jobs that were cancelled

@@ -79,7 +79,7 @@ class Drain:
         self.keeper = Supervisor(CONFIG, self.store, self.store, lambda: self.now)
         code = f"""
 import os, signal, time
-from sluice_consumer.process.ending import OwnWord, leave
+from sluice_consumer.exits.ending import OwnWord, leave
 signal.alarm(60)
 OwnWord.open()
 signal.signal(signal.SIGTERM, {on_term})

@@ -1,4 +1,4 @@
-"""`dead-letters list` and `show` (docs/dead-letters.md). A redrive needs Spark: `sluice_consumer.process.redrive_command`."""
+"""`dead-letters list` and `show` (docs/dead-letters.md). A redrive needs Spark: `sluice_consumer.redrive.redrive_command`."""
 
 from __future__ import annotations
 

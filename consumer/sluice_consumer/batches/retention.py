@@ -21,7 +21,6 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan, TableView
-from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.kinesis.client import KinesisClient, ShardNotFound
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -94,10 +93,8 @@ class ServiceTime:
         return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
-def near(
-    view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()
-) -> DriverWarning | None:
-    """A warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
+def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()) -> str | None:
+    """The warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
     opened = [planner.aged(view, row) for row in view.opened if row.id not in finished]
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
@@ -105,11 +102,10 @@ def near(
         return None
     part, shard, read_to = late[-1]
     others = f" and {len(late) - 1} more" if len(late) > 1 else ""
-    text = (
+    return (
         f"{shard}{others} read up to {iso_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
-    return DriverWarning(WarningReason.RETENTION_NEAR, text)
 
 
 def iso_time(millis: int) -> str:

@@ -90,7 +90,7 @@ def _no_spark(*_: object, **__: object) -> NoReturn:
 
 
 def _raised(entrypoint: str, field: str, error: Exception) -> tuple[CheckOutcome, str]:
-    from sluice_consumer.process.user_failure import failure_of  # noqa: PLC0415 - imports much, and only a failure needs it
+    from sluice_consumer.exits.user_failure import failure_of  # noqa: PLC0415 - imports much, and only a failure needs it
 
     if any(SPARKS in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
         return CheckOutcome.UNDECIDED, f"{entrypoint}: its import fails inside of PySpark without a session; the driver imports it when Spark runs"

@@ -30,11 +30,12 @@ from sluice_consumer.dev import jars
 from sluice_consumer.dev.emulator import CREDENTIALS, emulators
 from sluice_consumer.dev.feeder import Feeder
 from sluice_consumer.dev.reload import OURS, UserModules
+from sluice_consumer.exits import last_words
+from sluice_consumer.exits.ending import java_words
+from sluice_consumer.exits.user_failure import failure_of
 from sluice_consumer.kinesis.codec import ENCODING
-from sluice_consumer.process import entrypoint_check, last_words, spark_start
-from sluice_consumer.process.ending import java_words
+from sluice_consumer.process import entrypoint_check, spark_start
 from sluice_consumer.process.lease_release import LeaseRelease
-from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
 from sluice_consumer.spark import features, java, spark_logs
 from sluice_consumer.spark.entrypoint import find_in_working_folder, load

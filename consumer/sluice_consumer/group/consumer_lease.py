@@ -15,11 +15,11 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import logs
+from sluice_consumer.exits.ending import Ending, Interrupted, Stopped, ending_of
 from sluice_consumer.group.ends import BEATS, Act, EpochWork, Pauses, ends_for_good
 from sluice_consumer.group.messages import Beat, Begin, Doing, Drain, Lose, Message, Over
 from sluice_consumer.group.shared_spark import Member
 from sluice_consumer.process import supervisor, wiring
-from sluice_consumer.process.ending import Ending, Interrupted, Stopped, ending_of
 from sluice_consumer.process.supervisor import EARLY, STOP_SECONDS, Heartbeats
 
 LOOK_SECONDS = 0.2  # between two looks whether Spark has started

@@ -18,6 +18,8 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs
 from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning
+from sluice_consumer.exits import stacks
+from sluice_consumer.exits.ending import END_REACHED, STOPPED, Ending, Interrupted, ending_of
 from sluice_consumer.group import sink_settings
 from sluice_consumer.group.ends import ends_for_good
 from sluice_consumer.group.messages import Begin, Over, shortened
@@ -25,17 +27,17 @@ from sluice_consumer.group.prepare_watch import PrepareControls, PrepareWatch, S
 from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue, Isolator
-from sluice_consumer.process import overdue, pod, stacks
-from sluice_consumer.process.armed_timer import PROCESS, ArmedTimer
-from sluice_consumer.process.batch_watch import WatchPorts
-from sluice_consumer.process.ending import END_REACHED, STOPPED, Ending, Interrupted, ending_of
-from sluice_consumer.process.overdue_here import RunControls, RunWatch, raise_in
+from sluice_consumer.process import pod
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.job_tags import PREFIX, TaggedWork, tag_of
 from sluice_consumer.spark.jobs import Remembered
+from sluice_consumer.watchdog import overdue
+from sluice_consumer.watchdog.armed_timer import PROCESS, ArmedTimer
+from sluice_consumer.watchdog.batch_watch import WatchPorts
+from sluice_consumer.watchdog.overdue_here import RunControls, RunWatch, raise_in
 
 log = logging.getLogger(__name__)
 POOL = "spark.scheduler.pool"

@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer import logs
 from sluice_consumer.config import Config
+from sluice_consumer.exits.ending import Ending, ending_of, leave, report
 from sluice_consumer.group.consumer_run import ConsumerRun, RunPorts
 from sluice_consumer.group.ends import Act, EpochWork
 from sluice_consumer.group.messages import Beat, Begin, Doing, Drain, DriverReads, Executors, Leave, Lose, Message, Over, parsed, shortened
 from sluice_consumer.group.metrics import GroupMetrics
 from sluice_consumer.group.turns import SlotQueue, StartTurns
-from sluice_consumer.process.armed_timer import PROCESS, ArmedTimer
-from sluice_consumer.process.ending import Ending, ending_of, leave, report
 from sluice_consumer.process.lease_handoff import end_group
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.spark.job_memory import JobMemory
+from sluice_consumer.watchdog.armed_timer import PROCESS, ArmedTimer
 
 LOOK_SECONDS = 0.1
 STEP_SECONDS = 1.0  # between two steps towards the end of a run

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration, with_end
+from sluice_consumer.exits.ending import OwnWord, ending_of, leave, report
 from sluice_consumer.group import pool_config, shared_spark
 from sluice_consumer.group.driver import GroupDriver
 from sluice_consumer.group.group_executors import GroupExecutors
@@ -25,12 +26,11 @@ from sluice_consumer.group.shared_spark import Member
 from sluice_consumer.metrics.driver import all_addresses
 from sluice_consumer.process import pod, sigterm, spark_start
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import OwnWord, ending_of, leave, report
 from sluice_consumer.process.lease_handoff import permission, standard_input
-from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark.job_memory import JobMemory
 from sluice_consumer.spark.status import SparkStatus
+from sluice_consumer.watchdog.start_watch import StartWatch
 
 log = logging.getLogger(__name__)
 MEMORY_SECONDS = 1.0  # between two looks at the jobs; Spark keeps 10,000 of them

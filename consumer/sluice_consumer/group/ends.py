@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.process.ending import Ending
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.process.lease_handoff import WORKING
 
 ENDING = 1 / 2  # of the lease: what is left of `WORKING` is the time to prove that the work is over

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sluice_consumer.process.ending import Ending
+from sluice_consumer.exits.ending import Ending
 
 UP = "SLUICE_GROUP_UP"  # in the driver's environment: the number of the pipe to its supervisor
 LONGEST = 3000  # bytes of the words of a message: a line of less than 4 KB is written into a pipe as a whole, or not at all

@@ -23,6 +23,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import logs
 from sluice_consumer.checks import run as checks
 from sluice_consumer.driver_report import ReportPhase
+from sluice_consumer.exits.ending import Ending, ending_of, finish
 from sluice_consumer.group import pool_config, report_files
 from sluice_consumer.group.consumer_lease import ConsumerLease, LeasePorts
 from sluice_consumer.group.messages import Executors
@@ -32,7 +33,6 @@ from sluice_consumer.group.report_files import POOL
 from sluice_consumer.group.seats import REPORT, BeginSeat, MemberSeat, SeatBook, SeatKey, without_seat
 from sluice_consumer.group.shared_spark import Member, in_group
 from sluice_consumer.process import pod, supervisor
-from sluice_consumer.process.ending import Ending, ending_of, finish
 from sluice_consumer.process.pod import POLL_SECONDS, TABLE_MADE, PodAnnotations
 from sluice_consumer.process.sigterm import set_on_term
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer import logs
 from sluice_consumer.poison.isolator import BatchInterrupt
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, LOOK_SECONDS
-from sluice_consumer.process.start_watch import SAY_SECONDS, START_SECONDS
+from sluice_consumer.watchdog.batch_watch import GRACE_SECONDS, LOOK_SECONDS
+from sluice_consumer.watchdog.start_watch import SAY_SECONDS, START_SECONDS
 
 WHAT = "the preparation of the pipeline"
 

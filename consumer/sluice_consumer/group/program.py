@@ -19,17 +19,17 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer import logs
 from sluice_consumer.checks import run as checks
 from sluice_consumer.config import UntilConfig
+from sluice_consumer.exits.ending import Ending, ending_of, finish
 from sluice_consumer.group import shared_spark
 from sluice_consumer.group.consumer_lease import ConsumerLease
 from sluice_consumer.group.ends import exit_code
 from sluice_consumer.group.messages import UP, Doing, DriverReads, Leave, Message, Over, line, parsed
 from sluice_consumer.group.shared_spark import Member
 from sluice_consumer.process import child_process
-from sluice_consumer.process.armed_timer import PROCESS
 from sluice_consumer.process.child_process import DriverProcess, end_group
-from sluice_consumer.process.ending import Ending, ending_of, finish
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.supervisor import STOP_SECONDS
+from sluice_consumer.watchdog.armed_timer import PROCESS
 
 CHECKED_AT_ONCE = 4  # the first of each function imports it in a process of its own
 LOOK_SECONDS = 0.5

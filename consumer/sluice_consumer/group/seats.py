@@ -14,7 +14,7 @@ from typing import Any
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import config as configs
 from sluice_consumer.config import Config
-from sluice_consumer.process.ending import Ending, ending_of
+from sluice_consumer.exits.ending import Ending, ending_of
 
 SEAT, LEAVE, REPORT = "seat.sluice.dev/", "leave.sluice.dev/", "report.sluice.dev/"
 KEY = re.compile(r"([a-z0-9-]{1,64})\.([1-9]\d{0,8})")

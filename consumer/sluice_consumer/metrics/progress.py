@@ -14,13 +14,12 @@ from sluice_checkpoints.protocol.versions import Version
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.driver_report import DriverReport, DriverWarning, SpecVersion, WarningReason
+from sluice_consumer.driver_report import DriverReport, SpecVersion
 from sluice_consumer.metrics.load import Load
+from sluice_consumer.metrics.warnings import Warnings
 
 WINDOW = 30  # batches over which the rate is taken
 YEAR_SECONDS = 31_536_000  # what takes longer has no pace: it waits for the end
-LOSSES = 2  # the last ones are named in the counts
-WARNINGS = 5  # the last ones are reported; all of them are in the log
 VERSIONS = 10  # the last ones are reported; `sluice show` prints all that the table has
 
 
@@ -29,27 +28,22 @@ class BatchProgress:
 
     Attributes:
         behind: milliseconds behind the tip: before the first batch, as `Session` has found it in the rows; then at the last commit. None: unknown.
-        near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
-        lasting: the one that an outage lasts, likewise. source: the one that the consumer which was replaced still works, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
         versions: those of the table, as this epoch began; none in a table that names none.
         load: how busy this epoch is.
+        warnings: of this epoch.
     """
 
-    def __init__(self, consumer: Consumer, generation: int, interval: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, consumer: Consumer, generation: int, warnings: Warnings, interval: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """`interval`: seconds from batch to batch."""
-        self.load = Load(interval, clock)
+        self.load, self.warnings = Load(interval, clock), warnings
         self._consumer, self._generation, self._clock = consumer, generation, clock
         self._records = self._batches = self._excluded = 0
-        self._losses: deque[str] = deque(maxlen=LOSSES)
         self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
-        self._warnings: deque[DriverWarning] = deque(maxlen=WARNINGS)
         self.versions: tuple[SpecVersion, ...] | None = None
-        self.near: DriverWarning | None = None
-        self.isolating: DriverWarning | None = None
-        self.lasting: DriverWarning | None = None
-        self.source: DriverWarning | None = None
         self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
@@ -64,17 +58,6 @@ class BatchProgress:
         unread = f", {committed.unread} of them not read again" if committed.unread else ""
         what = f"{counted(committed.records, 'record')} of {counted(len(committed.rows), 'shard')}{unread}{excluded}"
         return f"batch {committed.number}: {what} in {seconds:.3f} s, {self.behind} ms behind"
-
-    def warn(self, warning: DriverWarning) -> None:
-        """Adds a warning to every further report."""
-        self._warnings.append(warning)
-        if warning.reason is WarningReason.DATA_LOSS_SUSPECTED:
-            self._losses.append(warning.text)
-
-    @property
-    def warnings(self) -> tuple[DriverWarning, ...]:
-        """The last ones, and those whose cause continues."""
-        return *self._warnings, *filter(None, (self.source, self.near, self.isolating, self.lasting))
 
     def onto(self, report: DriverReport) -> DriverReport:
         """The report with the fields that follow from rows and batches."""
@@ -96,7 +79,7 @@ class BatchProgress:
             active_shards=self.load.active_shards,
             farthest_shard=farthest,
             millis_behind_others=others,
-            warnings=self.warnings,
+            warnings=self.warnings.reported,
             versions=self.versions,
         )
 
@@ -104,7 +87,7 @@ class BatchProgress:
         """What this epoch has done, in words, and what is not in those records: the last report may be lost, and its warnings with it."""
         view = self._consumer.view
         excluded = f"; {self._excluded} more in the dead letters" if self._excluded else ""
-        missing = f"; records may be missing: {'; '.join(self._losses)}" if self._losses else ""
+        missing = f"; records may be missing: {'; '.join(self.warnings.losses)}" if self.warnings.losses else ""
         done = f"{counted(self._records, 'record')} in {counted(self._batches, 'batch')} of {counted(view.known, 'shard')}"
         return f"{done}, up to batch {view.committed}{excluded}{missing}"
 

@@ -15,10 +15,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from sluice_checkpoints.protocol.lease import TakenLease
+from sluice_consumer.exits.ending import OWN_WORD, READY, WORD_BYTES
 from sluice_consumer.process import sigterm
-from sluice_consumer.process.armed_timer import ArmedTimer
-from sluice_consumer.process.ending import OWN_WORD, READY, WORD_BYTES
 from sluice_consumer.process.lease_handoff import LeaseHandoff
+from sluice_consumer.watchdog.armed_timer import ArmedTimer
 
 log = logging.getLogger(__name__)
 PARENT = "SLUICE_SUPERVISOR"

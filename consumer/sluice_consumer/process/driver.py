@@ -23,24 +23,24 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase
+from sluice_consumer.exits.ending import END_REACHED, READY, STOPPED, Ending, Interrupted, OwnWord, ending_of, java_words, report
+from sluice_consumer.exits.last_words import LastWords
+from sluice_consumer.exits.user_failure import failure_of
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
-from sluice_consumer.process.ending import END_REACHED, READY, STOPPED, Ending, Interrupted, OwnWord, ending_of, java_words, report
 from sluice_consumer.process.executor_drains import drains
-from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.pod import PodAnnotations
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
-from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
-from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.spark import conf, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine, prepare
 from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, target_of
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp, warm_up_here
+from sluice_consumer.watchdog.start_watch import StartWatch
 
 log = logging.getLogger(__name__)
 JVM_SECONDS = 20.0  # for the JVM to answer at all, before it is asked why the driver ends

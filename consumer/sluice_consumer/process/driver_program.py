@@ -12,8 +12,8 @@ import click
 
 from sluice_consumer import logs
 from sluice_consumer.config import configuration, with_end
+from sluice_consumer.exits.ending import OwnWord, leave
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import OwnWord, leave
 from sluice_consumer.process.lease_handoff import permission, standard_input
 from sluice_consumer.process.spark_start import SparkStart
 

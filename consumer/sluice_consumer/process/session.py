@@ -32,22 +32,25 @@ from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.driver_report import DriverReport, DriverWarning, ReportPhase, WarningReason
+from sluice_consumer.exits.last_words import OpenBatch
 from sluice_consumer.kinesis.http import HttpKinesis, client
 from sluice_consumer.letters.stores import check_former
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.load import steady
 from sluice_consumer.metrics.progress import Backfill, BatchProgress, spec_versions
 from sluice_consumer.metrics.rows import RequestFigures, RowFigures
+from sluice_consumer.metrics.warnings import Warnings
 from sluice_consumer.poison.isolator import Isolator, SettlePatience
-from sluice_consumer.process import migrated_source, overdue, pod, poison_ports, wiring
-from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
-from sluice_consumer.process.last_words import OpenBatch
+from sluice_consumer.process import migrated_source, pod, poison_ports, wiring
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
+from sluice_consumer.spark import failures
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.warmup import WarmUp
+from sluice_consumer.watchdog import overdue
+from sluice_consumer.watchdog.batch_watch import BatchWatch, WatchPorts
 
 log = logging.getLogger(__name__)
 Watching = Callable[[SparkEngine, Isolator | None, Callable[[DriverWarning], None]], WatchPorts]
@@ -97,7 +100,8 @@ class Session:
         self._client: HttpKinesis | None = None
         store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase, logs.now_millis)
-        self._progress = BatchProgress(self.consumer, lease.epoch.generation, config.batch.interval_seconds)
+        self._warnings = Warnings(self._metrics.warned)
+        self._progress = BatchProgress(self.consumer, lease.epoch.generation, self._warnings, config.batch.interval_seconds)
         self._metrics.busy(self._progress.load)
         for collector in (self._calls, RowFigures(self.consumer, finished=self._finished)):
             self._metrics.registry.register(collector)
@@ -162,7 +166,7 @@ class Session:
         self._backfill = None if end is None else Backfill(self.consumer, end)
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())
-        self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
+        self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._warnings.say))
         probes = self.probes()
         timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
@@ -231,8 +235,8 @@ class Session:
             self._rest,
             self._patience(),
             state=self._failing,
-            excluded=lambda told: self._warn(WarningReason.POISON_EXCLUDED, told),
-            lasting=self._lasting,
+            excluded=lambda told: self._warnings.keep(WarningReason.POISON_EXCLUDED, told),
+            lasting=lambda told: self._warnings.lasts(WarningReason.OUTAGE_LASTS, told),
         )
         isolator = poison_ports.isolator(self.consumer, engine, how, here)
         self._unpublished()
@@ -251,17 +255,8 @@ class Session:
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""
-        isolating = self._progress.isolating = DriverWarning(WarningReason.ISOLATING, told) if told else None
-        if isolating:
-            logs.warn(str(isolating))
+        self._warnings.lasts(WarningReason.ISOLATING, told, again=True)
         self._reporter.update(self._progress.onto)
-
-    def _lasting(self, told: str | None) -> None:
-        """An outage lasts for so long that it may be none: said once, and reported for as long as it is so."""
-        lasting = DriverWarning(WarningReason.OUTAGE_LASTS, told) if told else None
-        if lasting and self._progress.lasting is None:
-            self._say(lasting)
-        self._progress.lasting = lasting
 
     def close(self) -> None:
         """Ends what a process would take with it."""
@@ -274,10 +269,8 @@ class Session:
         stream = self.consumer.identity
         view = self.consumer.view
         near = retention.near(view, stream.retention_millis, now, stream.created_millis, self._finished(view))
-        if near and not self._progress.near:
-            self._say(near)
-        self._progress.near = near
-        return self._progress.warnings
+        self._warnings.lasts(WarningReason.RETENTION_NEAR, near)
+        return self._warnings.reported
 
     def busy(self, report: DriverReport) -> DriverReport:
         """The report with how busy this epoch is now: a batch that takes its time is work, and one that does not come is none."""
@@ -323,18 +316,7 @@ class Session:
 
     def _suspect(self, notes: Iterable[str]) -> None:
         for note in notes:
-            self._warn(WarningReason.DATA_LOSS_SUSPECTED, note)
-
-    def _warn(self, reason: WarningReason, text: str) -> None:
-        self._keep(DriverWarning(reason, text))
-
-    def _keep(self, warning: DriverWarning) -> None:
-        self._progress.warn(warning)
-        self._say(warning)
-
-    def _say(self, warning: DriverWarning) -> None:
-        self._metrics.warned(warning)
-        logs.warn(str(warning))
+            self._warnings.keep(WarningReason.DATA_LOSS_SUSPECTED, note)
 
     def _watch_source(self) -> None:
         def look() -> migrated_source.Positions:
@@ -346,9 +328,7 @@ class Session:
     def _source_moved(self, moved: int) -> None:
         assert self._config.migrate_from is not None  # noqa: S101 - it is watched
         text = f"the consumer of table {self._config.migrate_from.table} still works: {counted(moved, 'position')} moved there between two looks"
-        self._progress.source = DriverWarning(WarningReason.SOURCE_MOVED, text) if moved else None
-        if self._progress.source:
-            self._say(self._progress.source)
+        self._warnings.lasts(WarningReason.SOURCE_MOVED, text if moved else None, again=True)
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:
@@ -367,5 +347,5 @@ def root_cause(consumer: Consumer, error: Exception) -> Exception:
     except Exception:  # it may only be unreachable: then nothing is known
         log.exception("the stream could not be described")
     with contextlib.suppress(Exception):  # a JVM that is gone does not say what its exception was
-        return poison_ports.refusal(error) or error
+        return failures.refusal(error) or error
     return error

@@ -20,9 +20,9 @@ from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import logs
 from sluice_consumer.config import Config
+from sluice_consumer.exits.ending import Ending, decoded, killed, unexplained
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.child_process import DriverProcess, end_group
-from sluice_consumer.process.ending import Ending, decoded, killed, unexplained
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
 
 NO_HEART = contextlib.nullcontext()

@@ -27,9 +27,9 @@ from sluice_consumer import logs
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config, MigrateFromConfig
+from sluice_consumer.exits.ending import Ending, Stopped, decoded, killed, unexplained
 from sluice_consumer.process import pod, wiring
 from sluice_consumer.process.child_process import DriverProcess, end_group, pass_on
-from sluice_consumer.process.ending import Ending, Stopped, decoded, killed, unexplained
 from sluice_consumer.process.lease_handoff import WORKING
 
 log = logging.getLogger(__name__)

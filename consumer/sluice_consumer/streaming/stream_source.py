@@ -24,19 +24,20 @@ from sluice_consumer import embedded, logs
 from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.batches.loop import AUDIT_SECONDS
 from sluice_consumer.config import Config
-from sluice_consumer.process import overdue, pod, poison_ports, supervisor, wiring
+from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.probes import PROBE_SECONDS, Every
-from sluice_consumer.spark import features, stream_query
+from sluice_consumer.spark import failures, features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource, register
 from sluice_consumer.spark.engine import reading
 from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.stream_reader import OPTION, ChannelHandler, serving
 from sluice_consumer.streaming.jobs import QueryJobs
 from sluice_consumer.streaming.offsets import Offset
-from sluice_consumer.streaming.overdue import QueryPorts, QueryWatch
 from sluice_consumer.streaming.planner import StreamPlanner, Surroundings
+from sluice_consumer.watchdog import overdue
+from sluice_consumer.watchdog.query_watch import QueryPorts, QueryWatch
 
 NO_FUNCTION = {"entrypoint": "sluice_consumer.streaming:source"}  # the query is the pipeline
 
@@ -161,7 +162,7 @@ class Source:
         found = None
         with contextlib.suppress(Exception):  # a JVM that is gone does not say what became of its jobs
             found = self._jobs.refused()
-        return self.denied or (poison_ports.named(found) if found else None)
+        return self.denied or (failures.named(found) if found else None)
 
     def _answered(self, answer: ChannelHandler, *values: Any) -> Any:
         try:

@@ -186,7 +186,7 @@ def readme(files: Mapping[str, Found]) -> str:
         (f"a batch at the tip, from trigger to commit, one after the other ({_dated(files['lines'])})", "; ".join(_batches(files["lines"]))),
         (f"from put to sink, a batch every 500 ms ({_dated(files['tip'])})", "; ".join(waits)),
         (f"{held['megabytes']:.0f} MB/s on 8 shards ({_dated(files['extremes'])})", f"held, {held['late']:.0f} ms behind"),
-        ("an idle stream", f"one batch an hour, and one small probe a second and shard: {idle['calls']:.2f} calls"),
+        ("an idle stream", f"one batch an hour, and one small probe a second and shard; {idle['calls']:.1f} in the five minutes after a record"),
     ]
     return table(("batches, `local[2]`", ""), rows)
 

@@ -24,6 +24,7 @@ from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
 from sluice_consumer.metrics.progress import BatchProgress
+from sluice_consumer.metrics.warnings import Warnings
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.probes import MOST_PROBES, KinesisProber, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
@@ -215,7 +216,7 @@ def test_after_a_long_batch_idle_shards_are_refreshed_in_turns_and_the_overdue_a
 
 def test_ready_and_lag_count_shards_that_are_left_out() -> None:
     running = Running(30, busy=3).loop()
-    progress = BatchProgress(running.consumer, running.consumer.epoch.generation)
+    progress = BatchProgress(running.consumer, running.consumer.epoch.generation, Warnings())
     told = progress.onto(DriverReport())
     assert (told.open_shards, told.held_shards, told.ended_shards) == (30, 30, 0)
     assert all(row.behind == 0 for row in running.consumer.view.rows.values())

@@ -132,7 +132,7 @@ def test_a_longer_retention_ends_the_warning() -> None:
 
 def test_the_warning_names_the_shard_that_is_farthest_behind_and_counts_the_others() -> None:
     warning = str(retention.near(seen(row("a", 20), row("b", 23), row("c", 1)), DAY_MILLIS, NOW))
-    assert warning.startswith("RetentionNear: b and 1 more read up to 1970-01-04T05:00:00+00:00, 96% of the 24 h")
+    assert warning.startswith("b and 1 more read up to 1970-01-04T05:00:00+00:00, 96% of the 24 h")
 
 
 # -- overtaken ---------------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from sluice_consumer.batches.shard_rows import ShardRows
 from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.metrics.rows import RowFigures
+from sluice_consumer.metrics.warnings import Warnings
 
 NAMES = [f"s{number}" for number in range(6)]
 NOW = 1_700_000_000_000
@@ -60,7 +61,7 @@ def test_rows_that_are_over_are_looked_up_and_counted_and_not_walked() -> None:
     assert retention.near(view, 86_400_000, NOW) is None
     assert retention.behind(view, NOW, 0) == 0
     consumer = cast("Consumer", SimpleNamespace(view=view, epoch=SimpleNamespace(generation=3), identity=MemoryStream("s").describe()))
-    report = BatchProgress(consumer, 3).onto(DriverReport())
+    report = BatchProgress(consumer, 3, Warnings()).onto(DriverReport())
     assert (report.open_shards, report.ended_shards, report.held_shards) == (2, 1, 3)
     assert len(list(RowFigures(consumer).collect())) == 6
     assert dict(ShardRows(live, over).known([replace(live["other"], note="n")], 6).live) == live | {"other": replace(live["other"], note="n")}
@@ -74,7 +75,7 @@ def test_folded_shards_are_counted_whether_their_rows_are_gone_or_not() -> None:
     again = ShardRows.of(dict(deleted), 5, deleted.folded)
     for found in (unfolded, folded, folded.without({"one"}), deleted, again):
         consumer = cast("Consumer", SimpleNamespace(view=TableView(found, 5, frozenset()), epoch=SimpleNamespace(generation=3), identity=None))
-        report = BatchProgress(consumer, 3).onto(DriverReport())
+        report = BatchProgress(consumer, 3, Warnings()).onto(DriverReport())
         assert (report.open_shards, report.ended_shards, report.held_shards) == (1, 3, 4)
         figures = {
             sample.labels["state"]: sample.value for metric in RowFigures(consumer).collect() for sample in metric.samples if "state" in sample.labels

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from supervising import CONFIG
 
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.group.consumer_run import ConsumerRun, RunPorts
 from sluice_consumer.group.messages import Begin, Over, line, shortened
 from sluice_consumer.group.turns import ROUND
-from sluice_consumer.process.armed_timer import PROCESS, ArmedTimer
-from sluice_consumer.process.ending import Ending
+from sluice_consumer.watchdog.armed_timer import PROCESS, ArmedTimer
 
 BEGIN = Begin("orders", 1, "t", "released", 0, 0.0)
 DRAINED = Ending(0, "Drained", "")

@@ -11,7 +11,7 @@ import pytest
 
 from sluice_consumer.group.turns import SlotQueue, StartTurns
 from sluice_consumer.poison.isolator import BatchInterrupt
-from sluice_consumer.process.overdue_here import raise_in
+from sluice_consumer.watchdog.overdue_here import raise_in
 
 INTERRUPTS, STEPS, PATIENCE = 100, 5000, 30.0
 NOW = threading.Event()

@@ -14,13 +14,13 @@ import pytest
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.group import pool_program
 from sluice_consumer.group.messages import Begin, Doing, Drain, Executors, Leave, Message, Over
 from sluice_consumer.group.pool_program import WORDS, PoolSeats
 from sluice_consumer.group.program import DriverPipe, GroupSupervisor
 from sluice_consumer.group.seats import SeatBook
 from sluice_consumer.process import supervisor, wiring
-from sluice_consumer.process.ending import Ending
 from sluice_consumer.process.pod import POLL_SECONDS, REPORT, REPORT_SECONDS, TABLE_MADE, TARGET
 
 POD = "pod-1"

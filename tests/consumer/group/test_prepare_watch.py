@@ -9,9 +9,9 @@ import pytest
 
 from sluice_consumer.group.prepare_watch import PrepareControls, PrepareWatch, StartOverdue
 from sluice_consumer.poison.isolator import BatchInterrupt
-from sluice_consumer.process.batch_watch import GRACE_SECONDS
-from sluice_consumer.process.overdue_here import raise_in
-from sluice_consumer.process.start_watch import START_SECONDS
+from sluice_consumer.watchdog.batch_watch import GRACE_SECONDS
+from sluice_consumer.watchdog.overdue_here import raise_in
+from sluice_consumer.watchdog.start_watch import START_SECONDS
 
 
 class Watched:

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.group.seats import LEAVE, REPORT, SEAT, BeginSeat, DrainSeat, SeatBook, SeatKey, SeatLimits, without_seat
-from sluice_consumer.process.ending import Ending
 
 POD = "pod-1"
 CONFIG = {"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "table"}, "pipeline": {"entrypoint": "m:f"}}

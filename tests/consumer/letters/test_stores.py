@@ -15,7 +15,7 @@ from sluice_checkpoints.letters.pending import REJECTED, PendingName
 from sluice_consumer.batches.batch_letters import Letters
 from sluice_consumer.letters.services import document
 from sluice_consumer.letters.stores import LetterNotWritten, NamedFailures
-from sluice_consumer.process.poison_ports import judged
+from sluice_consumer.spark.failures import judged
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))  # lone surrogates and controls, too
 

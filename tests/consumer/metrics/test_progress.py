@@ -11,8 +11,9 @@ from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import UntilConfig
-from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
-from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress, spec_versions
+from sluice_consumer.driver_report import DriverReport, WarningReason
+from sluice_consumer.metrics.progress import Backfill, BatchProgress, spec_versions
+from sluice_consumer.metrics.warnings import Warnings
 
 
 class Bench:
@@ -20,7 +21,7 @@ class Bench:
         self.now = 0.0
         view = TableView({row.id: row for row in rows}, committed, frozenset())
         consumer = cast("Consumer", type("Consumer", (), {"view": view}))
-        self.progress = BatchProgress(consumer, 4, clock=lambda: self.now)
+        self.progress = BatchProgress(consumer, 4, Warnings(), clock=lambda: self.now)
 
     def report(self, *names: str) -> tuple[Any, ...]:
         report = json.loads(self.progress.onto(DriverReport()).text(1))
@@ -50,22 +51,6 @@ def test_an_ended_shard_is_held_whoever_read_it() -> None:
     """It is not fenced: nobody can move it."""
     bench = Bench(row("a", end=END, batch=3, generation=1), row("b", generation=4), committed=3)
     assert bench.report("endedShards", "heldShards") == (1, 2)
-
-
-def test_the_last_few_warnings_are_reported() -> None:
-    bench = Bench()
-    for n in range(WARNINGS + 2):
-        bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"lost {n}"))
-    assert bench.report("warnings") == ([f"DataLossSuspected: lost {n}" for n in range(2, WARNINGS + 2)],)
-
-
-def test_a_retention_that_is_near_is_reported_for_as_long_as_it_is() -> None:
-    bench = Bench()
-    bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, "t"))
-    bench.progress.near = DriverWarning(WarningReason.RETENTION_NEAR, "s")
-    assert bench.report("warnings") == (["DataLossSuspected: t", "RetentionNear: s"],)
-    bench.progress.near = None
-    assert bench.report("warnings") == (["DataLossSuspected: t"],)
 
 
 def test_the_rate_is_taken_over_the_recent_batches() -> None:
@@ -166,8 +151,8 @@ def test_the_counts_name_dead_letters_and_possible_losses() -> None:
     assert bench.progress.counts() == "3 records in 1 batch of 1 shard, up to batch 0"
     bench.progress.add(Committed(8, (row("a", records=1, excluded=2),)), 0.25)
     for number in range(3):
-        bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"a: lost {number}"))
-    bench.progress.warn(DriverWarning(WarningReason.SOURCE_MOVED, "moved"))
+        bench.progress.warnings.keep(WarningReason.DATA_LOSS_SUSPECTED, f"a: lost {number}")
+    bench.progress.warnings.keep(WarningReason.POISON_EXCLUDED, "left out")
     counts = "4 records in 2 batches of 1 shard, up to batch 0; 2 more in the dead letters; records may be missing: a: lost 1; a: lost 2"
     assert bench.progress.counts() == counts
 

@@ -21,10 +21,10 @@ from sluice_consumer.poison import worker_errors
 from sluice_consumer.poison.causes import Raised, RaisedLink, TaskRefusal, is_own, is_transient, kind, signature
 from sluice_consumer.poison.raised import chain, thrown
 from sluice_consumer.poison.search import CRASH, DATA, UNKNOWN, BatchFailure
-from sluice_consumer.process.poison_ports import judged, raised, refusal
 from sluice_consumer.sinks import delta_lineage, manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited
+from sluice_consumer.spark.failures import judged, raised, refusal
 
 
 def classes(*names: str, codes: tuple[str, ...] = ()) -> Raised:

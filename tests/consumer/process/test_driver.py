@@ -21,11 +21,11 @@ from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_consumer import __main__ as main_module
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig, UntilConfig
+from sluice_consumer.exits.ending import Ending, Stopped, decoded
+from sluice_consumer.exits.last_words import OpenBatch
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
-from sluice_consumer.process.ending import Ending, Stopped, decoded
-from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.spark.jobs import JobsNotDone
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))

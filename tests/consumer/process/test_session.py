@@ -25,11 +25,11 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig, UntilConfig
-from sluice_consumer.driver_report import DriverReport, ReportPhase, WarningReason
+from sluice_consumer.driver_report import DriverReport, DriverWarning, ReportPhase, WarningReason
+from sluice_consumer.exits.ending import ending_of
 from sluice_consumer.kinesis.http import HttpKinesis
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import session, wiring
-from sluice_consumer.process.ending import ending_of
 from sluice_consumer.process.pod import ReportChange, Reporter
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.shards.bind import Task, read_shard
@@ -286,14 +286,13 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
     assert world.reports[-1].warnings == ()
 
 
-@pytest.mark.parametrize(("told", "reason"), [("_failing", WarningReason.ISOLATING), ("_lasting", WarningReason.OUTAGE_LASTS)])
-def test_a_batch_that_comes_again_and_an_outage_that_lasts_are_reported_until_they_are_over(world: World, told: str, reason: WarningReason) -> None:
+def test_a_batch_that_comes_again_is_reported_until_it_passes(world: World) -> None:
     one = world.epoch()
     one.begin(in_pod=False)
-    getattr(one, told)("why")
-    assert [str(warning) for warning in one.look()] == [f"{reason}: why"]
-    getattr(one, told)(None)
-    assert one.look() == ()
+    one._failing("why")
+    assert one.look() == world.reports[-1].warnings == (DriverWarning(WarningReason.ISOLATING, "why"),)
+    one._failing(None)
+    assert one.look() == world.reports[-1].warnings == ()
 
 
 def test_a_driver_reports_where_it_is(world: World) -> None:
@@ -419,7 +418,7 @@ def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(w
     heir.consumer.run(plan, world.engine(heir))
     last = world.epoch()
     last.begin(in_pod=False)
-    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last._progress.warnings[0])
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last._warnings.reported[0])
 
 
 def test_a_client_of_the_stream_goes_with_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

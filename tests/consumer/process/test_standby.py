@@ -29,10 +29,10 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import __main__ as main_module
 from sluice_consumer import pipelines
 from sluice_consumer.config import Config, MetricsConfig, PipelineConfig, UntilConfig
+from sluice_consumer.exits.ending import OwnWord, Stopped
 from sluice_consumer.process import child_process, driver, standby, supervisor, wiring
 from sluice_consumer.process.child_process import DriverProcess
 from sluice_consumer.process.driver import Driver
-from sluice_consumer.process.ending import OwnWord, Stopped
 from sluice_consumer.process.supervisor import Supervisor
 from sluice_consumer.spark import threads
 
@@ -260,8 +260,8 @@ def test_sigterm_ends_a_standby_and_the_lease_is_not_touched(setting: Setting) -
     [
         ("import os; os.kill(os.getpid(), 9)", (1, "DriverKilled")),
         ("import os; os._exit(0)", (1, "DriverExited")),
-        ("from sluice_consumer.process.ending import OwnWord, leave; OwnWord.open(); leave(65 | 128)", (65, "")),
-        ("from sluice_consumer.process.ending import OwnWord, leave; OwnWord.open(); leave(0)", (1, "")),
+        ("from sluice_consumer.exits.ending import OwnWord, leave; OwnWord.open(); leave(65 | 128)", (65, "")),
+        ("from sluice_consumer.exits.ending import OwnWord, leave; OwnWord.open(); leave(0)", (1, "")),
     ],
     ids=["killed", "without a word", "refused", "done"],
 )
@@ -358,7 +358,7 @@ def test_metrics_of_a_standby_say_so_until_it_has_the_lease(ready: Driver) -> No
 
 
 def test_a_supervisor_sees_that_its_driver_is_ready() -> None:
-    code = "import sys; from sluice_consumer.process.ending import OwnWord; OwnWord.open(); sys.stdin.readline(); OwnWord.mark('ready'); sys.exit()"
+    code = "import sys; from sluice_consumer.exits.ending import OwnWord; OwnWord.open(); sys.stdin.readline(); OwnWord.mark('ready'); sys.exit()"
     with child_process.starting([sys.executable, "-c", code]) as child:
         assert not child.ready()
         child_process.permit(child, {})

@@ -19,10 +19,10 @@ from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import __main__ as main_module
+from sluice_consumer.exits.ending import QUIET, UNCLEAN, Stopped
 from sluice_consumer.process import child_process as children
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import QUIET, UNCLEAN, Stopped
 from sluice_consumer.process.lease_handoff import LeaseHandoff, permission
 from sluice_consumer.process.supervisor import Supervisor
 from sluice_operator.apply import spark_settings

@@ -8,8 +8,8 @@ import pytest
 
 from sluice_consumer import sinks
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
-from sluice_consumer.process.batch_watch import STILL_SECONDS, BatchLimits
 from sluice_consumer.spark.conf import CLASS_PATH, LATE_COMPILER, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
+from sluice_consumer.watchdog.batch_watch import STILL_SECONDS, BatchLimits
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), name="orders")
 POD = PodAddress("driver-1", "space", "10.0.0.7", "uid")

@@ -112,7 +112,7 @@ def test_a_driver_that_works_is_never_silent_for_long() -> None:
 def test_the_phases_of_a_report_have_one_home() -> None:
     """Nobody writes a phase or the reason of a warning beside its enum: a literal of its own would be read by nobody."""
     own = {str(word) for enum in (ReportPhase, WarningReason) for word in enum} - {"Starting", "Running", "Idle", "Draining"}
-    tops = {CONSUMER / "driver_report.py", CONSUMER / "streaming" / "overdue.py"}
+    tops = {CONSUMER / "driver_report.py", CONSUMER / "watchdog" / "query_watch.py"}
     for path in sorted(set(CONSUMER.rglob("*.py")) - tops):
         found = {
             node.value.partition(":")[0]

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from sluice_checkpoints import termination_log
+from sluice_consumer.exits.ending import Ending, report
 from sluice_consumer.group import pool_program
 from sluice_consumer.group import seats as driver_side
 from sluice_consumer.group.pool_program import PoolSeats
 from sluice_consumer.group.seats import BeginSeat, DrainSeat, SeatBook, SeatKey
-from sluice_consumer.process.ending import Ending, report
 from sluice_operator.observe import parse
 from sluice_operator.observe import seats as operator_side
 from sluice_operator.state.objects import Pod

@@ -33,10 +33,10 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.poison.exclusions import ExclusionPorts
 from sluice_consumer.poison.isolator import IsolationPorts, Isolator
 from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
-from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_consumer.spark.failures import judged
 
 CONSUMER = "c"
 SHARDS = ("shardId-000000000000", "shardId-000000000001")

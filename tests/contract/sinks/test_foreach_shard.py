@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_consumer.process import redrive
+from sluice_consumer.redrive import redrive
 from sluice_consumer.sinks import Part, foreach
 from sluice_consumer.sinks.foreach import as_read
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource

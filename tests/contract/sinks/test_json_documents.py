@@ -22,8 +22,8 @@ from pyspark.sql import functions as f
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import DDL
 from sluice_consumer.poison.search import DATA, UNKNOWN
-from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.sinks import json_rows, options, rows
+from sluice_consumer.spark.failures import judged
 
 pytestmark = pytest.mark.spark
 AGGREGATE = b"\xf3\x89\x9a\xc2" + b'\n\x01k\x1a\x0a\x08\x00\x1a\x06{"a":1}' + bytes(16)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.exits.ending import decoded
 from sluice_consumer.process import child_process
-from sluice_consumer.process.ending import decoded
 from sluice_lab.machine import processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -22,7 +22,7 @@ from sluice_consumer import pipelines
 from sluice_consumer.batches.batch_letters import BatchLetters, Letters
 from sluice_consumer.letters.stores import FolderLetters
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.process import redrive
+from sluice_consumer.redrive import redrive
 from sluice_consumer.sinks import json_rows
 from sluice_consumer.spark.engine import without
 

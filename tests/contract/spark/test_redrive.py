@@ -21,8 +21,8 @@ from sluice_consumer import pipelines
 from sluice_consumer.__main__ import main as consumer
 from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, OnErrorConfig, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.process import redrive
-from sluice_consumer.process.redrive import ConsumerLetters
+from sluice_consumer.redrive import redrive
+from sluice_consumer.redrive.redrive import ConsumerLetters
 from sluice_consumer.sinks import stores
 
 pytestmark = pytest.mark.spark

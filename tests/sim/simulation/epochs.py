@@ -29,11 +29,11 @@ from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.folding import Folder, FoldLimits, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.exits.ending import UNCLEAN
 from sluice_consumer.poison.exclusions import ExclusionPorts
 from sluice_consumer.poison.isolator import IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.process import standby, supervisor
-from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.lease_release import LeaseRelease
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
 from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.group.seats import REPORT, BeginSeat, SeatBook, SeatKey, without_seat
-from sluice_consumer.process.ending import Ending
 
 Json = dict[str, Any]
 DRAIN = timedelta(seconds=8)

@@ -12,20 +12,20 @@ from supervising import CONFIG, leased
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note, noted
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.config import DeadLetterConfig, OnErrorConfig
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.poison.search import DoubtLimits, Search, restored
-from sluice_consumer.process.armed_timer import ERROR, ArmedTimer
 from sluice_consumer.process.child_process import DriverProcess, end_group
-from sluice_consumer.process.ending import Ending
 from sluice_consumer.process.supervisor import Supervisor
+from sluice_consumer.watchdog.armed_timer import ERROR, ArmedTimer
 
 SEARCHES = OnErrorConfig(DeadLetterConfig(path="/letters"))
 REGEX = 're.match("(a+)+$", "a" * 60 + "b")'
 DRIVER = """
 import os, re, signal, threading, time
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.process import batch_watch
-from sluice_consumer.process.batch_watch import BatchLimits, BatchWatch, WatchPorts
-from sluice_consumer.process.ending import OwnWord
+from sluice_consumer.watchdog import batch_watch
+from sluice_consumer.watchdog.batch_watch import BatchLimits, BatchWatch, WatchPorts
+from sluice_consumer.exits.ending import OwnWord
 signal.alarm(60)
 OwnWord.open()
 batch_watch.GRACE_SECONDS = 0.2

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from sluice_consumer import logs
-from sluice_consumer.process import stacks
-from sluice_consumer.process.ending import Ending, leave, report
+from sluice_consumer.exits import stacks
+from sluice_consumer.exits.ending import Ending, leave, report
 
 START_SECONDS = 1800.0  # a cold node needs a minute or two
 SAY_SECONDS = 60.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from sluice_checkpoints.protocol.poison_note import note, noted
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.config import OnErrorConfig
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.poison.search import DoubtLimits, Search, stored
-from sluice_consumer.process.ending import Ending
 
 STATUS = 1  # of a process that `faulthandler` ends
 PROCESS = "process"  # the phase in which it is the user's code that runs

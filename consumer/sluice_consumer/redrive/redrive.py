@@ -27,10 +27,10 @@ from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration
+from sluice_consumer.exits.ending import ending_of, report
 from sluice_consumer.letters.stores import FIELD
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import spark_start, wiring
-from sluice_consumer.process.ending import ending_of, report
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.sinks.stores import HadoopStore
 from sluice_consumer.spark.engine import prepare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from traceback import FrameSummary
 
-from sluice_consumer.process import stacks
+from sluice_consumer.exits import stacks
 
 LOOP = [
     FrameSummary("/app/sluice_consumer/process/driver.py", 1, "main"),

@@ -13,8 +13,8 @@ import pytest
 from sluice_checkpoints.errors import Fenced
 from sluice_consumer import config
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.process import overdue
-from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, WatchedBatch
+from sluice_consumer.watchdog import overdue
+from sluice_consumer.watchdog.batch_watch import BatchLimits, BatchPhase, WatchedBatch
 
 PLAN = BatchPlan(7, ())
 FRAMES = [traceback.FrameSummary("/app/orders.py", 12, "write")]

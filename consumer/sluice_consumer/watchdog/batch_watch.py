@@ -19,8 +19,8 @@ from enum import Enum
 
 from sluice_consumer.batches.consumer import Engine
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.process.armed_timer import ArmedTimer
-from sluice_consumer.process.ending import OwnWord
+from sluice_consumer.exits.ending import OwnWord
+from sluice_consumer.watchdog.armed_timer import ArmedTimer
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0

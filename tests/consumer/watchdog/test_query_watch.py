@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sluice_consumer.process.batch_watch import BatchLimits
-from sluice_consumer.streaming.overdue import QueryPorts, QueryWatch
+from sluice_consumer.watchdog.batch_watch import BatchLimits
+from sluice_consumer.watchdog.query_watch import QueryPorts, QueryWatch
 
 
 @dataclass

@@ -14,10 +14,10 @@ import pytest
 
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
-from sluice_consumer.process import overdue_here
-from sluice_consumer.process.batch_watch import BatchPhase, WatchedBatch
-from sluice_consumer.process.overdue_here import RunControls, RunWatch, raise_in
 from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.watchdog import overdue_here
+from sluice_consumer.watchdog.batch_watch import BatchPhase, WatchedBatch
+from sluice_consumer.watchdog.overdue_here import RunControls, RunWatch, raise_in
 
 HANGS = WatchedBatch(BatchPlan(7, ()), BatchPhase.PROCESS, 3600.0)
 DRAIN = 140.0

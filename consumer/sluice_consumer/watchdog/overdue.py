@@ -19,14 +19,14 @@ from sluice_checkpoints.plurals import counted
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
+from sluice_consumer.exits import ending, stacks
+from sluice_consumer.exits.ending import Ending, report
 from sluice_consumer.poison.isolator import Isolator
-from sluice_consumer.process import ending, stacks
-from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
-from sluice_consumer.process.ending import Ending, report
-from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.spark.failures import judged
 from sluice_consumer.spark.threads import JavaThread
+from sluice_consumer.watchdog.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
 
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0  # for the JVMs and the checkpoint table

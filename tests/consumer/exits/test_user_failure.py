@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.process.user_failure import LONGEST, Frame, UserFailure, failure_of
+from sluice_consumer.exits.user_failure import LONGEST, Frame, UserFailure, failure_of
 
 HERE = __file__
 

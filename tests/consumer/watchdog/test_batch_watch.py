@@ -14,8 +14,8 @@ from hypothesis.strategies import floats, integers, lists
 from py4j.protocol import Py4JError
 
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.process.armed_timer import ArmedTimer
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, STILL_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchedBatch, WatchPorts
+from sluice_consumer.watchdog.armed_timer import ArmedTimer
+from sluice_consumer.watchdog.batch_watch import GRACE_SECONDS, STILL_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchedBatch, WatchPorts
 
 LIMITS = BatchLimits(300, 1200)
 TABLE: list[tuple[str, float, float, BatchVerdict]] = [

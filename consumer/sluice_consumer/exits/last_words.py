@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sluice_checkpoints.plurals import plural
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.process.user_failure import UserFailure, cut
+from sluice_consumer.exits.user_failure import UserFailure, cut
 
 CAUSE = 120  # characters, of a line of source too
 FRAMES = 5

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 from sluice_consumer import logs
 from sluice_consumer.driver_report import DriverWarning
+from sluice_consumer.exits import stacks
 from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue, Isolator
-from sluice_consumer.process import overdue, stacks
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, WatchedBatch, WatchPorts
 from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.watchdog import overdue
+from sluice_consumer.watchdog.batch_watch import GRACE_SECONDS, WatchedBatch, WatchPorts
 
 log = logging.getLogger(__name__)
 CANCEL_SECONDS = 3.0  # for a cancelled job to raise in `process`

@@ -31,7 +31,7 @@ def _redrive(arguments: Sequence[str], output: Output) -> None:
     Raises:
         RedriveFailed: it ended otherwise than with 0; it has said why.
     """
-    command = [sys.executable, "-m", "sluice_consumer.process.redrive", *arguments]
+    command = [sys.executable, "-m", "sluice_consumer.redrive.redrive", *arguments]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise RedriveFailed(ended.returncode)

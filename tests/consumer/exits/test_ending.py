@@ -9,9 +9,9 @@ import pytest
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, LeaseHeld, LostRace, ProtocolViolation, Refused
-from sluice_consumer.process import ending
+from sluice_consumer.exits import ending
+from sluice_consumer.exits.ending import Ending
 from sluice_consumer.process.child_process import DriverProcess
-from sluice_consumer.process.ending import Ending
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_long_last_words_are_folded_and_end_with_the_next_step() -> None:
 
 LEAVING = """
 import os, sys
-from sluice_consumer.process import ending
+from sluice_consumer.exits import ending
 ending.OwnWord.open()
 {what}
 ending.report(ending.Ending(1, "BatchOverdue", "m"))

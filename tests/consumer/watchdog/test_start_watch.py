@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints import termination_log
-from sluice_consumer.process.start_watch import START_SECONDS, StartWatch
+from sluice_consumer.watchdog.start_watch import START_SECONDS, StartWatch
 
 
 @pytest.mark.parametrize(("ends", "left"), [(400.0, []), (float("inf"), [1])])

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from sluice_consumer.process.user_failure import Frame, users
+from sluice_consumer.exits.user_failure import Frame, users
 
 CHECKED = "check"  # of the jobs, after that
 CALLED = "_call"  # of the engine: what it calls is the user's

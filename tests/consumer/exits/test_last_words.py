@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.process.last_words import CAUSE, FRAMES, LastWords, OpenBatch
-from sluice_consumer.process.user_failure import LONGEST, Frame, UserFailure
+from sluice_consumer.exits.last_words import CAUSE, FRAMES, LastWords, OpenBatch
+from sluice_consumer.exits.user_failure import LONGEST, Frame, UserFailure
 
 CONDITION = 1024  # characters that the operator shows
 CALL = Frame("/opt/sluice/app/orders.py", 2, "amount", 'int(data["amount"])')

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice_consumer.__main__ import main
-from sluice_consumer.process import redrive_command
+from sluice_consumer.redrive import redrive_command
 
 RESULT = {"batch": 8, "consumer": "c-redrive", "ended": "PROCESSED", "redriven": 1, "rejected": ["ä…"], "pending": 2}
 Redrive = Callable[..., tuple[int, list[str]]]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sluice_consumer import logs
+from sluice_consumer.exits import stacks
 from sluice_consumer.poison.isolator import BatchOverdue
-from sluice_consumer.process import stacks
-from sluice_consumer.process.batch_watch import BatchLimits, BatchVerdict, Progress
+from sluice_consumer.watchdog.batch_watch import BatchLimits, BatchVerdict, Progress
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
