@@ -20,7 +20,6 @@ from sluice_checkpoints.export import plan as export
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.sluice import KEY, Sluice
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate import plan as migration
 from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -30,6 +29,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.folding import Folder, FoldPorts
+from sluice_lab.fakes.table import MemoryTable
 
 ENDED, OPEN = 100_000, 100
 NOW, DAY, AUDIT = 1_700_000_000_000, 86_400_000, 120_000

@@ -17,19 +17,19 @@ from slab import CBOR, Shape
 
 from sluice_checkpoints.aws.side_by_side import side_by_side
 from sluice_checkpoints.dynamodb.table import CONNECTIONS
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_reader import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 T = TypeVar("T")
 SHARDS = (64, 256, 1000, 4000)

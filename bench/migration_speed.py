@@ -22,10 +22,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.model import Shard
 from sluice_lab import places
 from sluice_lab.aws import emulators
+from sluice_lab.fakes.stream import MemoryStream
 
 SHARDS = 10_000
 PAGE = 1000  # ListShards' default

@@ -21,7 +21,6 @@ LINT, CONTRACTS = TOOLS["ruff"]["lint"], TOOLS["importlinter"]["contracts"]
 BARE = [
     "sluice_checkpoints.position",
     "sluice_checkpoints.protocol.store",
-    "sluice_checkpoints.memory.table",
     "sluice_checkpoints.migrate.migrator",
     "sluice_consumer.batches.bootstrap",
     "sluice_consumer.batches.consumer",

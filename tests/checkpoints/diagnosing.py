@@ -11,8 +11,8 @@ from click.testing import Result
 from sluice_checkpoints.cli import diagnose
 from sluice_checkpoints.formats import kcl
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.memory.migration import MemorySources
-from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_lab.fakes.migration import MemorySources
+from sluice_lab.fakes.stream import MemoryStream
 
 TABLE = "orders-app"
 DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-east-1"]

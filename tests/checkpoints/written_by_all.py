@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from migrating.bench import Bench
 
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol import copies, folding, reset_writes, versions
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
@@ -23,6 +22,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, Tas
 from sluice_checkpoints.protocol.versions import KeptPosition, SpecName, Version
 from sluice_consumer.batches.bootstrap import Seed, prepare
 from sluice_consumer.config import StartConfig
+from sluice_lab.fakes.table import MemoryTable
 
 OWNER = Owner("shop/orders", ("c1",))
 

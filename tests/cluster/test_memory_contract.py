@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 import pytest
 from cluster_bench import Bench
 
+from sluice_lab.fakes.cluster import JournalExpired, MemoryCluster
 from sluice_operator.cluster.client import ApiServer, connect
-from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, Cluster, Conflict, Exists
 
 Json = dict[str, Any]

@@ -8,8 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
@@ -18,6 +16,8 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 S0, S1, S2 = (f"shardId-00000000000{i}" for i in range(3))
 

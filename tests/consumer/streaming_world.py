@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap
@@ -16,12 +14,14 @@ from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits, Fol
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards import reader
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import FetchRequest, Limits
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.planner import StreamPlanner, Surroundings
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 Content = tuple[tuple[str, tuple[bytes, ...]], ...]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate.ports import PreparedTarget
 from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.rows import ConsumerRow
@@ -19,6 +18,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, St
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.child_process import DriverProcess, end_group
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
+from sluice_lab.fakes.table import MemoryTable
 
 LEASE = 30.0
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), lease_duration_seconds=LEASE)

@@ -21,7 +21,7 @@ from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
 from sluice_kubectl.cli.edge import Terminal
 from sluice_kubectl.cli.group import program
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict
 
 Json = dict[str, Any]

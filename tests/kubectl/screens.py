@@ -22,7 +22,7 @@ from scene import Scene, resource
 from shown_table import shown
 
 from sluice_kubectl.screens.words import age
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.generate.crd import COLUMNS
 

@@ -10,12 +10,12 @@ from scene import NOW
 
 from sluice_checkpoints.cli.show import screen
 from sluice_checkpoints.cli.table_document import document
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol import versions
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.versions import KeptPosition, SpecName, Version
+from sluice_lab.fakes.table import MemoryTable
 
 WIDTH = 120
 MILLIS = round(NOW.timestamp() * 1000)

@@ -22,7 +22,7 @@ from pooled import pooled
 from screens import fleet
 
 from sluice_kubectl.cli.group import program
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
 ROWS = re.findall(r"^\| `([^`]+)` \| ((?:`[^`]+`(?:, )?)+) \|$", PAGE.partition("## Permissions\n")[2], re.MULTILINE)

@@ -9,7 +9,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
 

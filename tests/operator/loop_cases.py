@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from simulated_cluster import BEGIN, KEY, SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.watch_health import Freshness

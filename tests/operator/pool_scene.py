@@ -10,7 +10,7 @@ from typing import Any
 
 from pools.programs import DRAIN, OwnDriver, PoolDriver
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, Cluster
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey

@@ -17,9 +17,9 @@ from http_fake import HttpFake
 from simulated_cluster import BEGIN
 from watch_world import Served, Watched, watching
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_lab.machine import apiserver, processes
 from sluice_operator.cluster.client import ApiServer, connect
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
 from sluice_operator.generate import crd
 

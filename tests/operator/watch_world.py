@@ -16,8 +16,8 @@ from aiohttp import web
 from http_fake import KINDS, Target, target
 from patience import PATIENCE
 
+from sluice_lab.fakes.cluster import JournalExpired, MemoryCluster
 from sluice_operator.cluster.client import ApiServer, connect
-from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
 from sluice_operator.observe.parse import CONSUMER
 from sluice_operator.observe.watch import Watches
 from sluice_operator.observe.watch_state import WatchEvent

@@ -1,4 +1,4 @@
-"""What a migrator needs from outside: source, stream, target, time, and a listener. All of it has an in-memory fake (`memory.migration`)."""
+"""What a migrator needs from outside: source, stream, target, time, and a listener. All of it has an in-memory fake (`sluice_lab.fakes`)."""
 
 from __future__ import annotations
 

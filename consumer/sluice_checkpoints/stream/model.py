@@ -1,6 +1,6 @@
 """What a Kinesis stream is to Sluice: its identity, and its shards with their parents.
 
-Pure data and the port that delivers it. The adapter is `stream.catalog`, the in-memory fake `memory.stream`.
+Pure data and the port that delivers it. The adapter is `stream.catalog`, the in-memory fake `sluice_lab.fakes.stream`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading one Kinesis stream: the port, what its calls return, and its errors, named by what the caller does next.
 
-Adapters: `kinesis.http` (the service) and `kinesis.memory` (memory). Both map a stored position to a shard iterator and a reply to columns;
+Adapters: `kinesis.http` (the service) and `sluice_lab.fakes.kinesis` (memory). Both map a stored position to a shard iterator and a reply to columns;
 neither knows limits, ranges or batches: that is `shards.reader`.
 """
 

@@ -1,4 +1,4 @@
-"""The API server: a port of eight calls, the real client, and one in memory that refuses what the real one refuses.
+"""The API server: a port of eight calls, and the real client.
 
 All of Kubernetes goes through here, so a simulation can replace it.
 It knows no rule.

@@ -1,6 +1,6 @@
 """The port to the API server: eight calls, and errors named by what the caller does next.
 
-Objects are plain JSON. `client` calls the real server, `memory` is the in-memory fake; one contract suite tests both.
+Objects are plain JSON. `client` calls the real server, `sluice_lab.fakes.cluster` is the in-memory fake; one contract suite tests both.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli import migrate, show
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.cli.report import LoggedProgress, Output, place, short
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX
 from sluice_checkpoints.stream.address import StreamAddress
+from sluice_lab.fakes.table import MemoryTable
 
 REPOSITORY = Path(__file__).parents[3]
 SOURCE, TARGET = "orders-kcl", "sluice-orders"

@@ -18,12 +18,12 @@ from sluice_checkpoints.cli import migrate, show, table
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_lab.fakes.table import MemoryTable
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 REGION = ["--region", "us-east-1"]

@@ -12,10 +12,10 @@ from click.testing import Result
 from diagnosing import TABLE, Scene, kinds
 
 from sluice_checkpoints.formats import nifi, sluice
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.encoding import item_to_wire
 from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow, ShardRow
+from sluice_lab.fakes.stream import MemoryStream
 
 
 def test_nifi_between_two_tables(call: Callable[..., Result], scene: Scene) -> None:

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from sluice_checkpoints.cli.show import lag, lasting, moment, parsed, screen
 from sluice_checkpoints.cli.table_document import document
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol import versions
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.versions import KeptPosition, SpecName, Version
+from sluice_lab.fakes.table import MemoryTable
 
 NOW = datetime(2026, 11, 21, 10, 10, 30, tzinfo=UTC)
 MILLIS = round(NOW.timestamp() * 1000)

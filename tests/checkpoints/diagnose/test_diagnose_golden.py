@@ -14,9 +14,9 @@ from sluice_checkpoints.diagnose.rules import diagnose
 from sluice_checkpoints.dynamodb.source_tables import key_schema
 from sluice_checkpoints.formats import detect, nifi
 from sluice_checkpoints.formats.snapshot import RawItem
-from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.stream.catalog import shard_from_reply
 from sluice_checkpoints.stream.model import ShardList, StreamIdentity
+from sluice_lab.fakes.migration import MemorySources
 
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 GOLDEN = Path(__file__).parents[1] / "golden"

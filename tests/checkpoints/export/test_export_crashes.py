@@ -8,7 +8,7 @@ from exporting.bench import OLD, Bench
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.formats.writer import RowChange
-from sluice_checkpoints.memory.migration import MemoryTargetTables
+from sluice_lab.fakes.migration import MemoryTargetTables
 
 CALLS = 60  # more than an export of the bench makes; a test below checks that none is left out
 QUIET = 1  # seconds, so that there are few calls

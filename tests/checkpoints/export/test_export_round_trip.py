@@ -11,14 +11,14 @@ from sluice_checkpoints.export.ports import ExportPorts as Exports
 from sluice_checkpoints.export.ports import ExportRequest as Export
 from sluice_checkpoints.formats.kcl import KCL
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.memory.migration import MemoryTargets, MemoryTargetTables
 from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Range, TaskAttempt
-from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.migration import MemoryTargets, MemoryTargetTables
 
 NULL = {"NULL": True}
 CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))

@@ -9,9 +9,9 @@ from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.reader import StoredPosition
 from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
 from sluice_checkpoints.formats.writer import RowChange, RowContent, in_transactions, same, same_rows, write_rows
-from sluice_checkpoints.memory.migration import MemoryTargetTables
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import Shard, StreamIdentity
+from sluice_lab.fakes.migration import MemoryTargetTables
 
 ID, PARENT, OTHER, CHILD = (f"shardId-{i:012d}" for i in (3, 0, 1, 7))
 SHARD = Shard(ID, (PARENT, OTHER), 5, 9, "100", "900")

@@ -12,13 +12,13 @@ from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.memory.migration import MemoryTargetTables
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import CONSUMER, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
+from sluice_lab.fakes.migration import MemoryTargetTables
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 OLD, TABLE = "orders_checkpoints", "sluice-orders"
 # The attribute that holds the place, in each format.

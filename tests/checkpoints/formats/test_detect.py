@@ -7,7 +7,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import FORMATS, choose, take_snapshot
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
-from sluice_checkpoints.memory.migration import MemorySources
+from sluice_lab.fakes.migration import MemorySources
 
 KCL, GO, SHARD, OURS = ((TableKey(name, "HASH", "S"),) for name in ("leaseKey", "ShardID", "Shard", "id"))
 NIFI = (TableKey("streamName", "HASH", "S"), TableKey("shardId", "RANGE", "S"))

@@ -17,7 +17,6 @@ from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.reader import Reading
 from sluice_checkpoints.formats.sluice import KEY, Sluice
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate import plan as migration
 from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -27,6 +26,7 @@ from sluice_checkpoints.protocol.row_kinds import OwnTable
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
+from sluice_lab.fakes.table import MemoryTable
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 EPOCH = Epoch(3, "t3")

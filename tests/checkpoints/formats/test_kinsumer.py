@@ -9,9 +9,9 @@ from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.kinsumer import KEY, Kinsumer
 from sluice_checkpoints.formats.reader import Reading
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
-from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_lab.fakes.migration import MemorySources
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 SHARD = "shardId-000000000007"

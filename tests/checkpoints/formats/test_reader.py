@@ -8,8 +8,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.reader import StoredPosition, refuse_all
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
-from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_lab.fakes.migration import MemorySources
 
 KEYS = (TableKey("leaseKey", "HASH", "S"),)
 ROW: dict[str, Any] = {

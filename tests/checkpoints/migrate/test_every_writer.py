@@ -18,7 +18,6 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.sluice import KEY
-from sluice_checkpoints.memory.migration import MemorySources, MemoryTargetTables
 from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.encoding import item_to_wire
@@ -26,6 +25,7 @@ from sluice_checkpoints.protocol.row_kinds import KINDS, OwnTable
 from sluice_checkpoints.protocol.rows import MIGRATION, SHARD_PREFIX
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.address import StreamAddress
+from sluice_lab.fakes.migration import MemorySources, MemoryTargetTables
 
 PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
 

@@ -11,8 +11,8 @@ from migrating.outcome import SOURCE, TARGET, lose_the_third_scan, migration, re
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION
+from sluice_lab.fakes.table import MemoryTable
 
 # -- what is refused ---------------------------------------------------------------------------------------------------------------
 

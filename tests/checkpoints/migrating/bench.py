@@ -12,14 +12,14 @@ from migrating.cases import KCL1
 from migrating.stage import Case, Stage, Tables
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.migration import MemorySources, MemoryTargets
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable, copied
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.plan import digest_of
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest, PreparedTarget
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
+from sluice_lab.fakes.migration import MemorySources, MemoryTargets
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable, copied
 
 TARGET = "sluice-orders"
 # What is random, or counts: tokens, ids and heartbeats, and the time of the first claim.

@@ -12,8 +12,8 @@ from migrating.schedules import LEASE, QUIET, attempt, bench, finish, is_over, m
 from migrating.stage import Case
 from simulation.turnstile import Process, Waiting
 
-from sluice_checkpoints.memory.table import copied
 from sluice_checkpoints.protocol.rows import Item
+from sluice_lab.fakes.table import copied
 
 PAUSE = 5 * LEASE
 

@@ -16,7 +16,6 @@ from migrating.bench import TARGET, Bench, Calls, Crash, State
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError, SourceActive
-from sluice_checkpoints.memory.table import MemoryTable, copied
 from sluice_checkpoints.migrate.ports import MigrationPorts
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
@@ -25,6 +24,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Member, Outcome, Transaction, Write
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig
 from sluice_consumer.process import supervisor
+from sluice_lab.fakes.table import MemoryTable, copied
 
 QUIET = 15.0  # seconds: long enough for a heartbeat of the claim, short enough for thousands of runs
 LEASE = 30.0

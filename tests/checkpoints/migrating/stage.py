@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_lab.fakes.stream import MemoryStream
 
 Row = dict[str, Any]
 Tables = dict[str, tuple[KeySchema, list[Any]]]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_checkpoints.errors import LeaseHeld, Refused
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol import copies
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import ADOPTED, CheckpointStore, Epoch
+from sluice_lab.fakes.table import MemoryTable
 
 ORIGINAL, COPY = "arn:t@1", "arn:t@2"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol import versions
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch
 from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.versions import LISTED, KeptPosition, SpecName, Version, next_version, places, with_positions, within_reach
+from sluice_lab.fakes.table import MemoryTable
 
 AFTER_5, AFTER_9 = Position.after("5"), Position.after("9")
 READING = ShardRow("a", AFTER_5, AFTER_9, batch=7, read_to=70)

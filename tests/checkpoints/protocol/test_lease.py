@@ -9,12 +9,12 @@ import pytest
 
 from sluice_checkpoints.aws.retry import Again, Patience
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.lease import Heartbeat, LeaseRequest, TakenLease, Watcher, stand_by, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
+from sluice_lab.fakes.table import MemoryTable
 
 HELD = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7, holder="pod-1/7")
 CLAIM = LeaseRequest(5000, "pod-2", "now")

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol import copies
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, hand_over, take_over
 from sluice_checkpoints.protocol.owners import NOBODY, Owner, check
 from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
+from sluice_lab.fakes.table import MemoryTable
 
 OURS = Owner("shop/orders", ("c1",))
 OTHER = Owner("test/orders", ("c1",))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.positions.ports import ResetPorts
 from sluice_checkpoints.positions.resetter import Resetter
@@ -16,6 +14,8 @@ from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_checkpoints.protocol.folding import EndedShards
 from sluice_checkpoints.protocol.rows import CONSUMER, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 TABLE = "sluice-orders"
 ZERO, ONE, TWO, THREE, FOUR, FIVE = (f"shardId-{i:012d}" for i in range(6))

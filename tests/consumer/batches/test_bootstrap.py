@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
@@ -16,6 +14,8 @@ from sluice_checkpoints.stream.model import Shard, ShardList
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.bootstrap import Seed
 from sluice_consumer.config import StartConfig
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 T0 = 1_700_000_000_000
 OPEN, CLOSED = Shard("open", (), 0, 1, "1"), Shard("closed", (), 0, 1, "1", "2")

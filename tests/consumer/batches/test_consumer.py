@@ -15,10 +15,10 @@ from sluice_checkpoints.protocol.store import CheckpointStore, TaskAttempt
 from sluice_checkpoints.protocol.table import Table
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader as Source
+from sluice_lab.fakes.kinesis import MemoryKinesis
 
 
 def test_a_batch_moves_every_shard_with_one_write() -> None:

@@ -9,7 +9,6 @@ import pytest
 from consuming import S0, S1, Bench, Engine
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import Range, TaskAttempt
@@ -17,6 +16,7 @@ from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Consumer, check_identity
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
+from sluice_lab.fakes.stream import MemoryStream
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_checkpoints.errors import AccessDenied, Fenced, Refused, ServiceUnavailable, SluiceError
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.table import Delete
@@ -24,6 +23,7 @@ from sluice_consumer.batches.planner import TableView
 from sluice_consumer.batches.shard_rows import ShardRows
 from sluice_consumer.streaming import offsets
 from sluice_consumer.streaming.offsets import Offset
+from sluice_lab.fakes.table import MemoryTable
 
 DAY, NOW = 86_400_000, 1_700_000_000_000
 LONG_AGO = NOW - 2 * DAY

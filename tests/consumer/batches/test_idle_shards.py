@@ -9,8 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
@@ -21,7 +19,6 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import BatchConfig, StartConfig
 from sluice_consumer.driver_report import DriverReport
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.metrics.warnings import Warnings
@@ -29,6 +26,9 @@ from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.probes import MOST_PROBES, KinesisProber, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 CORES = 2
 NOW = 1_700_000_000.0

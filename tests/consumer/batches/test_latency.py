@@ -10,8 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
@@ -19,12 +17,14 @@ from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.client import Page
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 NOW = 1_700_000_000.0
 BATCH_SECONDS = 0.12

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from sluice_checkpoints.errors import ProtocolViolation
-from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
@@ -17,11 +15,13 @@ from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.client import ShardNotFound
-from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ReplayShort
 from sluice_consumer.shards.reader import ShardReader as Source
+from sluice_lab.fakes.kinesis import FakeBehaviour, MemoryKinesis
+from sluice_lab.fakes.stream import DAY_MILLIS, MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 HOUR = 3_600_000
 S0, S1 = "shardId-000000000000", "shardId-000000000001"

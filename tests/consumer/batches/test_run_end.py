@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
@@ -25,12 +23,14 @@ from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.config import StartConfig, UntilConfig
-from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards import ranges
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.probes import KinesisProber, ProbeScheduler
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import FakeBehaviour, MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 NOW = 1_700_000_000
 PATIENCE = 400  # turns of a loop

@@ -11,7 +11,6 @@ from consuming import S0, S1, S2, Bench, Engine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_consumer.batches import planner, retention
@@ -22,6 +21,7 @@ from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.metrics.warnings import Warnings
+from sluice_lab.fakes.stream import MemoryStream
 
 NAMES = [f"s{number}" for number in range(6)]
 NOW = 1_700_000_000_000

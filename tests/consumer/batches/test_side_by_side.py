@@ -12,8 +12,8 @@ from consuming import S0, S1, S2, Bench, Engine
 
 from sluice_checkpoints.aws.side_by_side import side_by_side
 from sluice_checkpoints.errors import Fenced, LostRace
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import Position
+from sluice_lab.fakes.table import MemoryTable
 
 T = TypeVar("T")
 SECONDS = 20  # until a test fails in which too few writes are under way

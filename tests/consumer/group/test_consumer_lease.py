@@ -11,7 +11,6 @@ import pytest
 from supervising import CONFIG, leased
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.exits.ending import Ending
@@ -19,6 +18,7 @@ from sluice_consumer.group.consumer_lease import ConsumerLease, LeasePorts
 from sluice_consumer.group.ends import LONGEST, STEADY, Pauses, ends_for_good, exit_code
 from sluice_consumer.group.messages import Beat, Begin, Doing, Drain, DriverReads, Executors, Leave, Lose, Message, Over, line, parsed
 from sluice_consumer.group.shared_spark import Member
+from sluice_lab.fakes.table import MemoryTable
 
 MEMBER = Member(Path("orders.json"), replace(CONFIG, name="orders"))
 

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.exits.ending import Ending
@@ -22,6 +21,7 @@ from sluice_consumer.group.program import DriverPipe, GroupSupervisor
 from sluice_consumer.group.seats import SeatBook
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.pod import POLL_SECONDS, REPORT, REPORT_SECONDS, TABLE_MADE, TARGET
+from sluice_lab.fakes.table import MemoryTable
 
 POD = "pod-1"
 CONFIG = {"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "table"}, "pipeline": {"entrypoint": "m:f"}}

@@ -10,11 +10,11 @@ import pytest
 from reading.kpl import aggregate
 from reading.stream import PLENTY, Stream
 
-from sluice_checkpoints.memory.stream import MemoryRecord, MemoryShard
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.stream.catalog import shard_from_reply
-from sluice_consumer.kinesis.memory import FakeBehaviour
 from sluice_consumer.shards.ranges import BoundRange, FetchRequest, Limits
+from sluice_lab.fakes.kinesis import FakeBehaviour
+from sluice_lab.fakes.stream import MemoryRecord, MemoryShard
 
 DUMPS = sorted((Path(__file__).parents[2] / "checkpoints" / "golden").glob("*.json"))
 Row = tuple[str, int, str]

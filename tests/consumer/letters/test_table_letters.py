@@ -9,13 +9,13 @@ import pytest
 from sluice_checkpoints.errors import Fenced, Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import EXCLUDED, REJECTED, PendingName
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.pending_letters import folder_of, place
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
 from sluice_consumer.config import DeadLetterConfig
 from sluice_consumer.letters.stores import TableLetters, check_former
+from sluice_lab.fakes.table import MemoryTable
 
 LETTER = DeadLetter("c", "s", "shardId-1", "9", 0, 0, "k", b"one", 7, 1, "no")
 OTHER = replace(LETTER, sequence="10", data=b"two")

@@ -16,7 +16,6 @@ from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import Epoch
@@ -26,6 +25,7 @@ from sluice_consumer.config import MetricsConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import FAMILIES, DriverMetrics, Family
 from sluice_consumer.metrics.rows import RequestFigures, RowFigures
+from sluice_lab.fakes.stream import DAY_MILLIS, MemoryStream
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(?P<name>sluice_\w+)` \| (?P<kind>\w+) \|(?P<labels>[^|]*)\| (?P<help>[^|]+) \|", re.MULTILINE)

@@ -16,7 +16,6 @@ from pyspark.errors import PythonException
 from pyspark.util import handle_worker_exception
 
 from sluice_checkpoints.errors import AccessDenied, Fenced, Refused
-from sluice_consumer.kinesis.memory import IteratorExpired
 from sluice_consumer.poison import worker_errors
 from sluice_consumer.poison.causes import Raised, RaisedLink, TaskRefusal, is_own, is_transient, kind, signature
 from sluice_consumer.poison.raised import chain, thrown
@@ -25,6 +24,7 @@ from sluice_consumer.sinks import delta_lineage, manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited
 from sluice_consumer.spark.failures import judged, raised, refusal
+from sluice_lab.fakes.kinesis import IteratorExpired
 
 
 def classes(*names: str, codes: tuple[str, ...] = ()) -> Raised:

@@ -108,7 +108,7 @@ signal.pause()
 SUPERVISOR = """
 import os, sys, time
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
-from sluice_checkpoints.memory.table import MemoryTable
+from sluice_lab.fakes.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.process import child_process

@@ -9,12 +9,12 @@ import pytest
 from supervising import CONFIG, Targets
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import MigrationRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.config import Config, MigrateFromConfig, StartConfig
 from sluice_consumer.process import supervisor, wiring
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ import pytest
 from prometheus_client import generate_latest
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.batches import bootstrap
@@ -28,7 +26,6 @@ from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, Pipel
 from sluice_consumer.driver_report import DriverReport, DriverWarning, ReportPhase, WarningReason
 from sluice_consumer.exits.ending import ending_of
 from sluice_consumer.kinesis.http import HttpKinesis
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import session, wiring
 from sluice_consumer.process.pod import ReportChange, Reporter
 from sluice_consumer.process.session import Session, WorkLease, root_cause
@@ -37,6 +34,9 @@ from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader as Source
 from sluice_consumer.shards.request_counts import RequestCounter
 from sluice_consumer.spark.engine import SparkEngine
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import DAY_MILLIS, MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 HOUR_MILLIS = 3_600_000
 

@@ -22,8 +22,6 @@ from supervising import CONFIG, LEASE, Targets, Time
 from sluice_checkpoints.aws.retry import EXPIRED_TOKEN, Again, Patience
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, take_over
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import __main__ as main_module
@@ -35,6 +33,8 @@ from sluice_consumer.process.child_process import DriverProcess
 from sluice_consumer.process.driver import Driver
 from sluice_consumer.process.supervisor import Supervisor
 from sluice_consumer.spark import threads
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 
 class Setting:

@@ -13,7 +13,6 @@ import pytest
 from supervising import CONFIG, DRAINS, GONE, HANGS, LEASE, LIMIT, YES, Beating, Drain, Time, leased
 
 from sluice_checkpoints.errors import LeaseHeld, Refused
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.lease import LeaseRequest, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
@@ -25,6 +24,7 @@ from sluice_consumer.process import supervisor
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.lease_handoff import LeaseHandoff, permission
 from sluice_consumer.process.supervisor import Supervisor
+from sluice_lab.fakes.table import MemoryTable
 from sluice_operator.apply import spark_settings
 
 

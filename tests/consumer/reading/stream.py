@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import FakeBehaviour, MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
 
 START_MILLIS = 1_700_000_000_000
 SHARD = "shardId-000000000000"

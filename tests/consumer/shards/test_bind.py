@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
@@ -13,6 +12,7 @@ from sluice_consumer.kinesis.client import Records
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_lab.fakes.table import MemoryTable
 
 EPOCH = Epoch(4, "token")
 LEASE = 20.0

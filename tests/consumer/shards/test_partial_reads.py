@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.batch_writes import Range
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -24,6 +23,7 @@ from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.arrow import ENOUGH
 from sluice_consumer.spark.batch_read import BatchRead, Group
 from sluice_consumer.spark.batch_reader import BatchReader
+from sluice_lab.fakes.table import MemoryTable
 
 PATIENCE = 30.0  # seconds, of a test that would hang
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
@@ -18,6 +17,7 @@ from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import Fetched
 from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.batch_reader import MOST_READERS, in_order, with_room
+from sluice_lab.fakes.table import MemoryTable
 
 NAMES = ("a", "b", "c")
 

@@ -12,13 +12,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.batches import planner
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark import stream_reader
 from sluice_consumer.spark.batch_reader import BatchRead, Group
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
+from sluice_lab.fakes.stream import MemoryStream
 
 IDENTITY = MemoryStream("s").describe()
 BATCH = BatchRead(StreamAddress("s", "eu-west-1"), None, "t", IDENTITY, 3, 7, 20.0, Limits(1000, 1_000_000), ())

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.address import StreamAddress
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.bind import Task
 from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader as Source
 from sluice_consumer.spark.batch_read import BatchRead, Group
 from sluice_consumer.spark.batch_reader import BatchReader
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 SHARDS = 3
 

@@ -15,11 +15,11 @@ from sluice_checkpoints.positions.resetter import Resetter
 from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_consumer.batches.folding import FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.probes import KinesisProber, ProbeLimits, ProbeScheduler
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.planner import StreamPlanner
+from sluice_lab.fakes.kinesis import MemoryKinesis
 
 
 def steps_of_a_run() -> list[str]:

@@ -15,10 +15,10 @@ from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.writer import FormatWriter, TargetTables
-from sluice_checkpoints.memory.migration import MemoryTargetTables
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Put, Table
+from sluice_lab.fakes.migration import MemoryTargetTables
+from sluice_lab.fakes.table import MemoryTable
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
 sys.path.insert(0, str(Path(__file__).parent))  # `lettered_world`

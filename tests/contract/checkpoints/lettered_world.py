@@ -16,7 +16,6 @@ from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.folder import DiskFolder, letters
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.protocol.table import Outcome, Table, Transaction, Update
 from sluice_consumer.batches import bootstrap
@@ -25,7 +24,6 @@ from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.pipelines import DriverLetters
 from sluice_consumer.poison.exclusions import ExclusionPorts
 from sluice_consumer.poison.isolator import IsolationPorts, Isolator
@@ -33,6 +31,8 @@ from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
 
 RECORDS = {0: ["a0", "a1", "poison", "a3"], 1: ["b0", "b1"]}
 BEFORE, AFTER = "before", "after"

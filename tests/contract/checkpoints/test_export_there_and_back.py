@@ -22,7 +22,6 @@ from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.detect import WRITERS
 from sluice_checkpoints.formats.snapshot import RawItem
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent, write_rows
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts as MigrationWorld
 from sluice_checkpoints.migrate.ports import MigrationRequest as Migration
@@ -30,6 +29,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.protocol.store import CheckpointStore, Range, TaskAttempt
+from sluice_lab.fakes.stream import MemoryStream
 
 # -- there and back ----------------------------------------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ from lettered_world import (
     lived_through,
 )
 
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.pipelines import DriverLetters
+from sluice_lab.fakes.table import MemoryTable
 
 KINDS = [SKIPS, LOOKS_FIRST, OVERWRITES]
 MIDDLE = {0: ["a0", "a1", "a2"], 1: ["b0", "poison 1", "b2", "poison 2", "b4"]}

@@ -11,14 +11,14 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import PositionCatalog
 from sluice_consumer.kinesis.client import KinesisClient
 from sluice_consumer.kinesis.http import HttpKinesis, _calls
-from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.kinesis.pacing import Pacer
+from sluice_lab.fakes.kinesis import FakeBehaviour, MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
 
 REGION = "us-east-1"
 SERVICES = ["memory", "memory like kinesis-local", "memory like kinesalite", "kinesis-local", "kinesalite"]

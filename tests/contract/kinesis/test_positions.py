@@ -14,12 +14,12 @@ import pytest
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import KinesisClient
 from sluice_consumer.kinesis.http import HttpKinesis
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.stream import MemoryStream
 
 Make = Callable[[int], Any]
 SHARD, OTHER = "shardId-000000000000", "shardId-000000000001"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import StreamNotFound
+from sluice_lab.fakes.stream import MemoryStream
 
 Make = Callable[[int], Any]
 

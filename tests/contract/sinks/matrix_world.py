@@ -17,8 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer import pipelines
 from sluice_consumer.batches import bootstrap
@@ -28,7 +26,6 @@ from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.columns import DDL
 from sluice_consumer.config import StartConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.poison.exclusions import ExclusionPorts
 from sluice_consumer.poison.isolator import IsolationPorts, Isolator
@@ -37,6 +34,9 @@ from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.spark.failures import judged
+from sluice_lab.fakes.kinesis import MemoryKinesis
+from sluice_lab.fakes.stream import MemoryStream
+from sluice_lab.fakes.table import MemoryTable
 
 CONSUMER = "c"
 SHARDS = ("shardId-000000000000", "shardId-000000000001")

@@ -9,7 +9,7 @@ from argo_lua import CLOCK, act, actions, same
 from scene import DATA, resource
 
 from sluice_kubectl.views.actions import ACTIONS, GivenUp, Intent, NotOffered, force, late_driver
-from sluice_operator.cluster.memory import _merge
+from sluice_lab.fakes.cluster import _merge
 
 Json = dict[str, Any]
 CASES = sorted({path.stem for folder in ("testdata", "actions/testdata") for path in (DATA / folder).glob("*.yaml")})

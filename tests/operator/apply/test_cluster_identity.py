@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from simulated_cluster import BEGIN, SPEC, SimulatedCluster
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply.execute import SYSTEM, identities
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import ApiError, Rejected, Unavailable
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 from patience import PATIENCE
 from simulated_cluster import BEGIN
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply.events import EventWriter
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
 
 if TYPE_CHECKING:

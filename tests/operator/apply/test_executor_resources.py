@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from manifest_cases import RESOURCE, SETTINGS, driver_pod, wanted
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply import manifests
 from sluice_operator.apply.execute import ActionContext, apply
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
 from sluice_operator.state.actions import CreateDriver
 from sluice_operator.state.objects import Observed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from simulated_cluster import SPEC, SimulatedCluster, ready
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import Rejected
 
 CHANGED = {**SPEC, "batch": {"intervalSeconds": 9}}

@@ -11,7 +11,7 @@ import pytest
 from scenarios import started
 from simulated_cluster import SPEC, SimulatedCluster, assert_nothing_left, ready
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import Rejected
 from sluice_operator.resource.fields import RestartSpec
 

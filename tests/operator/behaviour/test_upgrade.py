@@ -13,7 +13,7 @@ import yaml
 from crd_change import taken_away
 from simulated_cluster import KEY
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.generate import crd
 from sluice_operator.observe.cache import Cache

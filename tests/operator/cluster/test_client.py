@@ -11,8 +11,8 @@ from kubernetes.client.configuration import Configuration
 from port_places import Place, through
 from simulated_cluster import BEGIN
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.client import ApiServer
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected, Unavailable
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulated_cluster import BEGIN, KEY, SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Labels, Rejected
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.cache import Cache

@@ -14,8 +14,8 @@ from chart import KUBERNETES, helm, of, one, rendered
 from http_fake import HttpFake
 from simulated_cluster import BEGIN, KEY, SPEC, SimulatedCluster, ready
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.client import ApiServer
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.operator_class import CLASS, belongs, selector
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache

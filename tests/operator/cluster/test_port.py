@@ -17,9 +17,9 @@ from port_places import Place, through
 from simulated_cluster import BEGIN, SPEC
 
 from sluice_lab import places
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_lab.machine import apiserver
 from sluice_operator.cluster.client import ApiServer, connect
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Exists, Rejected
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
 from sluice_operator.observe import watch_health

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import PATIENCE
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
 from sluice_operator.election import thread as election_module
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership

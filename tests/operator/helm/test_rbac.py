@@ -13,9 +13,9 @@ from scenarios import live
 from simulated_cluster import BEGIN, SimulatedCluster
 from steering.line import Line
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply.execute import SYSTEM
 from sluice_operator.cluster.client import ApiServer
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.observe.watch import KINDS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from simulated_cluster import SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import cache as caches
 from sluice_operator.observe import parse

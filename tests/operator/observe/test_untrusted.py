@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from odd_values import KINDS, NUMBERS, ODD, TEMPLATE, anything, deep, places, put, specs
 from simulated_cluster import BEGIN, SPEC
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply import manifests, migration_job
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.observe import parse

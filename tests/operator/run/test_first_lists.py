@@ -11,7 +11,7 @@ from loop_cases import a_while, sink, until
 from pool_scene import MEMBER, SPACE, pooled
 from simulated_cluster import BEGIN, SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, Unavailable
 from sluice_operator.observe import watch
 from sluice_operator.observe.cache import Cache, ResourceKey

@@ -10,8 +10,8 @@ from chart import NAMESPACE, RELEASE, one, rendered
 from http_fake import HttpFake
 from simulated_cluster import BEGIN
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.client import ApiServer
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Cluster, Rejected
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.run.installation import WaitTimings, results

@@ -18,7 +18,7 @@ from loop_cases import sink
 from patience import PATIENCE
 from simulated_cluster import KEY, SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache, ResourceKey

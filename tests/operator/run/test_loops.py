@@ -13,7 +13,7 @@ import pytest
 from patience import PATIENCE
 from simulated_cluster import KEY, SPEC
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
 from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run import loops as loops_module

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from simulated_cluster import BEGIN
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator import __main__ as main_module
 from sluice_operator.__main__ import assembled, candidate_for
 from sluice_operator.apply.events import EventWriter
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.election.thread import LeaderOnly, NotLeader
 from sluice_operator.observe.cache import Cache
 from sluice_operator.run import loops as loops_module

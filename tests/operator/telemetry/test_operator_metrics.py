@@ -11,7 +11,7 @@ from metered import Metered, experienced
 from prometheus_client import generate_latest
 from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, ready
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import Exists
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceSnapshot

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from simulation.rows import Rows
 from simulation.stream import Stream, UserRecord
 
-from sluice_checkpoints.memory.table import MemoryTable
+from sluice_lab.fakes.table import MemoryTable
 
 Batch = Mapping[str, tuple[str, ...]]
 INVARIANTS = (

@@ -11,10 +11,10 @@ from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts as Ports
 from sluice_checkpoints.migrate.ports import MigrationRequest, PreparedTarget
+from sluice_lab.fakes.migration import MemorySources
 
 if TYPE_CHECKING:
     from simulation.world import World

@@ -9,10 +9,10 @@ from simulation import habits
 from simulation.mutant import Patch, mutant
 
 from sluice_checkpoints.position import Position
-from sluice_consumer.kinesis import memory
 from sluice_consumer.shards import bind, collect, reader
 from sluice_consumer.shards.aggregation import UserRecord
 from sluice_consumer.shards.collect import RangeBuffer
+from sluice_lab.fakes import kinesis as memory
 
 READING: dict[str, Any] = {"processes": (habits.READ,)}
 

@@ -10,12 +10,12 @@ from typing import Any
 from simulation import habits, ports
 from simulation.mutant import Patch, mutant, without_condition
 
-from sluice_checkpoints.memory.table import MemoryTable, copied
 from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches import consumer as epoch
+from sluice_lab.fakes.table import MemoryTable, copied
 
 
 def _begin(patch: Patch, fenced: Callable[[epoch.Consumer], dict[str, ShardRow]]) -> None:

@@ -11,13 +11,13 @@ from simulation.stream import Stream
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Check, Member, Outcome, Put, Transaction, Write
 from sluice_checkpoints.stream.model import ShardList, StreamIdentity
 from sluice_checkpoints.stream.model import ShardPlace as StreamPlace
 from sluice_consumer.shards.bind import ShardSource
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_lab.fakes.table import MemoryTable
 
 T = TypeVar("T")
 # What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes

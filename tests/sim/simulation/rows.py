@@ -14,11 +14,11 @@ from simulation.stream import Stream, UserRecord
 from simulation.versions import Versions
 
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_checkpoints.memory.stream import DAY_MILLIS
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_consumer.shards.ranges import FetchRequest
 from sluice_consumer.shards.reader import FOLLOWED
+from sluice_lab.fakes.stream import DAY_MILLIS
+from sluice_lab.fakes.table import MemoryTable
 
 Row = Mapping[str, Any]
 HOUR_MILLIS = 3_600_000

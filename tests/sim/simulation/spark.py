@@ -18,7 +18,6 @@ from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -27,6 +26,7 @@ from sluice_consumer.batches.planner import BatchPlan, deal
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.shards import bind
 from sluice_consumer.shards.ranges import Limits
+from sluice_lab.fakes.table import MemoryTable
 
 HANGS = 15.0  # seconds until a driver ends whose batch does not
 

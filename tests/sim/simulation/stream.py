@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.stream.model import Shard, ShardList
+from sluice_lab.fakes.stream import MemoryStream
 
 MAGIC = bytes.fromhex("f3899ac2")  # KPL, aggregation-format.md
 

@@ -22,15 +22,15 @@ from simulation.stream import Stream, UserRecord
 from simulation.turnstile import Process
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.memory.stream import DAY_MILLIS
-from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
 from sluice_checkpoints.protocol.table import Check
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.batches.retention import DataLost
-from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
 from sluice_consumer.shards.bind import ShardSource
 from sluice_consumer.shards.reader import ShardReader
+from sluice_lab.fakes.kinesis import FakeBehaviour, MemoryKinesis
+from sluice_lab.fakes.stream import DAY_MILLIS
+from sluice_lab.fakes.table import MemoryTable
 
 EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner

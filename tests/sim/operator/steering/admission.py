@@ -8,8 +8,8 @@ from typing import Any
 
 from steering.ledger import claim
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.client import failure
-from sluice_operator.cluster.memory import MemoryCluster
 
 Json = dict[str, Any]
 Asked = dict[tuple[Any, ...], list[datetime]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from sluice_operator.cluster.memory import FINISHED, MemoryCluster, copied
+from sluice_lab.fakes.cluster import FINISHED, MemoryCluster, copied
 from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]

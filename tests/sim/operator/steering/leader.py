@@ -9,7 +9,7 @@ from typing import Any
 from steering.ledger import Broken, claim
 from steering.line import Crash, Faults, Guards, Line
 
-from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
+from sluice_lab.fakes.cluster import JournalExpired, MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.parse import CONSUMER

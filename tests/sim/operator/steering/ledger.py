@@ -15,7 +15,7 @@ from steering.register import Register, is_standby
 from steering.trials import Trials
 from steering.whose import calls, labelled, names
 
-from sluice_operator.cluster.memory import FINISHED, MemoryCluster
+from sluice_lab.fakes.cluster import FINISHED, MemoryCluster
 from sluice_operator.observe.parse import CONSUMER
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sluice_operator.cluster.memory import MemoryCluster
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import ApiError, Labels, Rejected, Unavailable
 
 if TYPE_CHECKING:

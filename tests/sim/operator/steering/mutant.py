@@ -13,9 +13,9 @@ from typing import Any
 
 from mutants import Apply, Mutant, Patch, entering
 
+from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.apply import execute as apply
 from sluice_operator.apply import manifests
-from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.observe import parse
 from sluice_operator.plan import driver_succession, jobs, migration, record, running, write_policy
 from sluice_operator.plan import rules as plan

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
+from sluice_lab.fakes.cluster import FINISHED, MemoryCluster, datetime_text
 from sluice_operator.untrusted.values import moment
 
 Json = dict[str, Any]

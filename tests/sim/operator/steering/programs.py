@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from steering.load import Demand, Work
 from steering.register import is_standby
 
-from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
+from sluice_lab.fakes.cluster import FINISHED, MemoryCluster, datetime_text
 from sluice_operator.cluster.port import Exists
 from sluice_operator.observe.parse import CONSUMER
 from sluice_operator.untrusted.values import moment

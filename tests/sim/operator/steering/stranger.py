@@ -11,7 +11,7 @@ from hypothesis.stateful import rule
 from steering.admission import ANSWERS
 from steering.world import KEY, World
 
-from sluice_operator.cluster.memory import copied
+from sluice_lab.fakes.cluster import copied
 from sluice_operator.observe.parse import CONSUMER
 
 if TYPE_CHECKING:

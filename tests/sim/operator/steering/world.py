@@ -19,7 +19,7 @@ from steering.person import Person
 from steering.programs import PROGRAMS, Habits, Idle, Place, Table
 from steering.register import is_standby
 
-from sluice_operator.cluster.memory import MemoryCluster, copied
+from sluice_lab.fakes.cluster import MemoryCluster, copied
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.resource.fields import Spec

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryRecord, MemoryShard, MemoryStream
 from sluice_checkpoints.position import Position
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, IteratorExpired, Page, Records, ShardNotFound, iterator_type
+from sluice_lab.fakes.stream import MemoryRecord, MemoryShard, MemoryStream
 
 ITERATOR_MILLIS = 300_000  # API reference, GetShardIterator: five minutes
 PAGE_BYTES = 10 * 1024 * 1024  # API reference, GetRecords

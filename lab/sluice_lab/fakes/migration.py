@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem
 from sluice_checkpoints.formats.writer import RowChange, same_rows
-from sluice_checkpoints.memory.table import Hook, MemoryTable, copied
 from sluice_checkpoints.migrate.ports import PreparedTarget
 from sluice_checkpoints.protocol.table import MAX_TRANSACTION, Table
+from sluice_lab.fakes.table import Hook, MemoryTable, copied
 
 
 def _no_hook(_when: str, _operation: str, _argument: object) -> None:

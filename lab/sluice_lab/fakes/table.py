@@ -1,6 +1,6 @@
 """The in-memory fake of a checkpoint table: refuses exactly what DynamoDB refuses.
 
-It ships beside the port, for tests, simulations and `demo-local`. Faults are injected through `hook`, which is called before and after every
+For tests and simulations. Faults are injected through `hook`, which is called before and after every
 operation took effect and may raise; an exception raised "after" is a reply that was lost.
 """
 

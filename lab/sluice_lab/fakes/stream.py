@@ -1,4 +1,4 @@
-"""A stream in memory, for tests and simulations: as a catalog here, with its data in `sluice_consumer.kinesis.memory`.
+"""A stream in memory, for tests and simulations: as a catalog here, with its data in `sluice_lab.fakes.kinesis`.
 
 Deterministic: time is a function that the test owns, sequence numbers and shard ids are counted. It refuses what Kinesis refuses.
 """
