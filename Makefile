@@ -23,10 +23,10 @@ venv: .venv/installed ## make .venv with everything in it
 	@touch $@
 
 generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, screens of docs/kubectl.md and docs/runbooks.md, pictures)
-	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
-	@$(BIN)/python -m sluice_operator.generate.crd --pool crds/kinesisconsumerpools.sluice.dev.yaml charts/sluice/files/crd-pools.yaml
-	@$(BIN)/python -m sluice_operator.generate.reference docs/rules.md docs/monitoring.md docs/runbooks.md
-	@$(BIN)/python -m sluice_operator.generate.values charts/sluice
+	@$(BIN)/python -m sluice_lab.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
+	@$(BIN)/python -m sluice_lab.generate.crd --pool crds/kinesisconsumerpools.sluice.dev.yaml charts/sluice/files/crd-pools.yaml
+	@$(BIN)/python -m sluice_lab.generate.reference docs/rules.md docs/monitoring.md docs/runbooks.md
+	@$(BIN)/python -m sluice_lab.generate.values charts/sluice
 	@$(BIN)/python -m sluice_lab.site.reference
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
 	@$(BIN)/python -m sluice_lab.site.cost README.md

@@ -18,7 +18,7 @@ from page_blocks import ROOT
 
 from sluice_checkpoints.cli.main import main as tables
 from sluice_kubectl.cli.group import program as ours
-from sluice_operator.generate import crd
+from sluice_lab.generate import crd
 from sluice_operator.resource.fields import Spec
 
 LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_operator.generate.markdown import slug
+from sluice_lab.generate.markdown import slug
 
 ROOT = Path(__file__).parents[1]
 TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()

@@ -16,7 +16,7 @@ PACKAGES = {
     "sluice_operator": ROOT / "operator/sluice_operator",
     "sluice_kubectl": ROOT / "operator/sluice_kubectl",
 }
-NO_PROGRAM = {"sluice_consumer/testing", "sluice_operator/generate"}  # for tests, and for those who build
+NO_PROGRAM = {"sluice_consumer/testing"}  # for tests, and for those who build
 WAITING = {"wait", "join", "sleep", "wait_for", "_sleep", "result", "recv", "recv_bytes", "readline", "accept", "awaitTermination"}
 WAITING |= {"processAllAvailable", "waitUntilEmpty", "communicate"}
 SECONDS = re.compile(r"^[\d.]+$|SECONDS|seconds|PATIENCE|patience|LAST_TURN")

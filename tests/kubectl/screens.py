@@ -23,8 +23,8 @@ from shown_table import shown
 
 from sluice_kubectl.screens.words import age
 from sluice_lab.fakes.cluster import MemoryCluster
+from sluice_lab.generate.crd import COLUMNS
 from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.generate.crd import COLUMNS
 
 BLOCK = re.compile(r"(<!-- screen(?: of (\w+))?: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
 CONDITION = re.compile(r"\[\?\(@\.type=='(\w+)'\)\]")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from simulated_cluster import SPEC
 
-from sluice_operator.generate import crd
+from sluice_lab.generate import crd
 
 Json = dict[str, Any]
 

@@ -18,10 +18,10 @@ from simulated_cluster import BEGIN
 from watch_world import Served, Watched, watching
 
 from sluice_lab.fakes.cluster import MemoryCluster
+from sluice_lab.generate import crd
 from sluice_lab.machine import apiserver, processes
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
-from sluice_operator.generate import crd
 
 Json = dict[str, Any]
 Watching = Callable[[tuple[str, ...]], AbstractAsyncContextManager[Watched]]

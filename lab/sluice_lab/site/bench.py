@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sluice_lab import places
+from sluice_lab.generate import markdown
+from sluice_lab.generate.markdown import table
 from sluice_lab.site import bench_compare, bench_fleet
-from sluice_operator.generate import markdown
-from sluice_operator.generate.markdown import table
 
 FOLDER = places.REPO / "docs" / "bench"
 QUIET = 1.0  # load average up to which nothing else counts as at work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sluice_operator.generate.markdown import table
+from sluice_lab.generate.markdown import table
 
 Sides = Mapping[str, Mapping[str, float]]
 SLUICE, KCL = "sluice", "kcl"

@@ -15,10 +15,10 @@ from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.config import Config
 from sluice_consumer.shards.probes import MOST_PROBES, PROBE_SECONDS
+from sluice_lab.generate import markdown
+from sluice_lab.generate.markdown import table
 from sluice_lab.site import cost_streams
 from sluice_lab.site.cost_model import CALLS_A_SHARD, MONTH, REFRESHES, PlannedConsumer, Prices
-from sluice_operator.generate import markdown
-from sluice_operator.generate.markdown import table
 
 FLEET = (
     PlannedConsumer("1 shard, one pod (`executor.inDriver`)", 1, executors=0),

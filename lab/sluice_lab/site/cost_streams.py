@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sluice_lab.generate.markdown import table
 from sluice_lab.site import cost_model
 from sluice_lab.site.cost_model import MONTH, Consumer, KclApplication, PlannedConsumer, Prices
-from sluice_operator.generate.markdown import table
 
 COUNTS = (12, 40)  # streams
 SHARDS = 4  # of each stream

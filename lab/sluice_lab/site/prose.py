@@ -15,11 +15,11 @@ import yaml
 from sluice_checkpoints.cli.main import main as checkpoints
 from sluice_consumer.__main__ import main as consumer
 from sluice_kubectl.cli.group import program
+from sluice_lab.generate import crd
 from sluice_lab.places import REPO
 from sluice_lab.site.plurals import plurals
 from sluice_lab.site.prose_of_code import explanations, messages
 from sluice_lab.site.sentences import CODE, habits, said
-from sluice_operator.generate import crd
 
 FENCE = re.compile(r"(?ms)^ *(```|~~~).*?^ *\1 *$|<!--.*?-->")
 ALERTS = REPO / "charts" / "sluice" / "files" / "alerts.yaml"

@@ -20,9 +20,9 @@ from sluice_consumer import columns, config
 from sluice_consumer.__main__ import redrive
 from sluice_consumer.pipelines import BatchInfo
 from sluice_kubectl.cli.group import program
+from sluice_lab.generate import crd
+from sluice_lab.generate.markdown import table
 from sluice_lab.places import REPO
-from sluice_operator.generate import crd
-from sluice_operator.generate.markdown import table
 from sluice_operator.names import camel
 from sluice_operator.resource import spark_conf
 

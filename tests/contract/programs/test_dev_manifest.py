@@ -9,7 +9,7 @@ import pytest
 from sluice_consumer.dev import manifest
 from sluice_lab import places
 from sluice_lab.examples.manifest import configuration
-from sluice_operator.generate import crd
+from sluice_lab.generate import crd
 
 EXAMPLES = sorted(path for path in places.REPO.glob("examples/*/*.yaml") if "kind: KinesisConsumer" in path.read_text())
 OF_A_CLUSTER = ("spark.master", "spark.app.id", "spark.authenticate", "spark.kubernetes.", "spark.driver.", "spark.executor.")

@@ -7,8 +7,8 @@ import datetime
 import pytest
 
 from sluice_lab import places
+from sluice_lab.generate import markdown
 from sluice_lab.site import bench
-from sluice_operator.generate import markdown
 
 PAGES = ("README.md", "docs/performance.md", "docs/plain-pyspark.md", "docs/compare.md", "docs/pools.md")
 FILES = bench.kept()

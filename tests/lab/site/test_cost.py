@@ -17,8 +17,8 @@ from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import BatchConfig, Config
+from sluice_lab.generate import markdown
 from sluice_lab.site import cost, cost_model, cost_streams
-from sluice_operator.generate import markdown
 
 REPO = Path(__file__).parents[3]
 PAGE, README = (REPO / "docs" / "cost.md").read_text(), (REPO / "README.md").read_text()

@@ -14,8 +14,8 @@ from crd_change import taken_away
 from simulated_cluster import KEY
 
 from sluice_lab.fakes.cluster import MemoryCluster
+from sluice_lab.generate import crd
 from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.generate import crd
 from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.parse import SPEC_HASH
 from sluice_operator.resource.changes import DesiredSpec, migration_hash

@@ -20,7 +20,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
 from sluice_consumer.metrics.driver import FAMILIES
-from sluice_operator.generate.reference import families
+from sluice_lab.generate.reference import families
 
 Json = dict[str, Any]
 

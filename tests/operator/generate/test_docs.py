@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice_lab.generate import markdown, reference
 from sluice_operator.election import thread
 from sluice_operator.election.candidate import ElectionTimings
-from sluice_operator.generate import markdown, reference
 from sluice_operator.observe.parse import EXITS, STUCK
 from sluice_operator.plan.advice import FAILURES, OTHERS, WORDS, advised
 from sluice_operator.plan.conditions import LONGEST, VERDICTS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sluice_operator.generate import crd
+from sluice_lab.generate import crd
 from sluice_operator.resource.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, RESET_FIELDS, ChangeCost
 from sluice_operator.resource.fields import parse
 
@@ -18,13 +18,13 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("path", ["crds/kinesisconsumers.sluice.dev.yaml", "charts/sluice/files/crd.yaml"])
 def test_the_crd_is_what_the_models_say(path: str) -> None:
-    """Else: `python -m sluice_operator.generate.crd FILE…`."""
+    """Else: `python -m sluice_lab.generate.crd FILE…`."""
     assert (ROOT / path).read_text() == crd.render()
 
 
 @pytest.mark.parametrize("path", ["crds/kinesisconsumerpools.sluice.dev.yaml", "charts/sluice/files/crd-pools.yaml"])
 def test_the_crd_of_pools_is_generated(path: str) -> None:
-    """Else: `python -m sluice_operator.generate.crd --pool FILE…`."""
+    """Else: `python -m sluice_lab.generate.crd --pool FILE…`."""
     assert (ROOT / path).read_text() == crd.render(pool=True)
 
 

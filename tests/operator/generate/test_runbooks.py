@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_operator.generate.markdown import slug
-from sluice_operator.generate.reference import ALERT, ALERTS, RUNBOOKS
+from sluice_lab.generate.markdown import slug
+from sluice_lab.generate.reference import ALERT, ALERTS, RUNBOOKS
 from sluice_operator.plan.advice import FAILURES
 from sluice_operator.plan.known_words import OF_PROGRAMS
 

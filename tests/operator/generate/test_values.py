@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice_operator.generate.markdown import PART
-from sluice_operator.generate.values import Value, filled, rendered, values
+from sluice_lab.generate.markdown import PART
+from sluice_lab.generate.values import Value, filled, rendered, values
 
 CHART = Path(__file__).parents[3] / "charts" / "sluice"
 SOURCE = (CHART / "values.yaml").read_text()

@@ -14,9 +14,9 @@ from alert_cases import CASES, Case, document
 from chart import CHART, NAMESPACE, one, rendered
 
 from sluice_consumer.metrics.driver import FAMILIES
+from sluice_lab.generate import reference
+from sluice_lab.generate.markdown import slug
 from sluice_lab.machine import prometheus
-from sluice_operator.generate import reference
-from sluice_operator.generate.markdown import slug
 
 pytestmark = pytest.mark.built
 

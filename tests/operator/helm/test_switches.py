@@ -14,7 +14,7 @@ from chart import CHART, helm, of, one, rendered
 from chart_switches import SINCE, SWITCHES, leaves
 from kubernetes_schemas import NEWEST, OLDEST, mistakes
 
-from sluice_operator.generate.values import Value, values
+from sluice_lab.generate.values import Value, values
 
 pytestmark = [pytest.mark.built, pytest.mark.slow]
 

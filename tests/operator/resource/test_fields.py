@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_cluster import SPEC
 
-from sluice_operator.generate import crd
+from sluice_lab.generate import crd
 from sluice_operator.resource import wording
 from sluice_operator.resource.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
 from sluice_operator.resource.fields import ExecutorSpec, InvalidSpec, Spec, parse

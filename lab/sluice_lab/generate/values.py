@@ -1,4 +1,4 @@
-"""The values of the chart as a table in its README: `python -m sluice_operator.generate.values charts/sluice` writes it.
+"""The values of the chart as a table in its README: `python -m sluice_lab.generate.values charts/sluice` writes it.
 
 A value is described where it is set, in values.yaml: by the comment above its key, the comment behind it, or both. A block whose keys have no
 comments of their own is one value.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from sluice_operator.generate.markdown import PART, table
+from sluice_lab.generate.markdown import PART, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

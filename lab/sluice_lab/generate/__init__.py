@@ -1,5 +1,5 @@
 """Files that are generated from the code: the CRD, and tables of documents.
 
 So a field or a reason is described once.
-Runs at `make generate`, never in the operator: neither wheel nor image has it.
+Runs at `make generate`, never in the operator.
 """

@@ -1,4 +1,4 @@
-"""The generated parts of docs/rules.md, monitoring.md and runbooks.md: `python -m sluice_operator.generate.reference FILE…` writes them.
+"""The generated parts of docs/rules.md, monitoring.md and runbooks.md: `python -m sluice_lab.generate.reference FILE…` writes them.
 
 A part is between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
 phases from its source: those it names, and those of the functions it calls.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter
 
-from sluice_operator.generate import markdown
-from sluice_operator.generate.markdown import slug, table
+from sluice_lab.generate import markdown
+from sluice_lab.generate.markdown import slug, table
 from sluice_operator.plan.advice import FAILURES, OTHERS
 from sluice_operator.plan.rules import RULES
 from sluice_operator.state.status import Phase
