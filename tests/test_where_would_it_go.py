@@ -14,7 +14,7 @@ import pytest
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_consumer import sinks
 from sluice_lab import spark_lines
-from sluice_operator.apply import migration_job
+from sluice_operator.apply import jobs
 from sluice_operator.plan.conditions import VERDICTS
 from sluice_operator.resource.fields import MigrateFromSpec
 
@@ -78,14 +78,14 @@ def test_a_source_format_has_all_that_its_row_names(name: str) -> None:
     paths = [path.replace(f"/{module}.md", f"/{name}.md") for path in files("source format", module)]
     assert there(paths) == []
     assert f"migrate/{name}.md" in (ROOT / "mkdocs.yml").read_text()
-    (word,) = (word for word, known in migration_job.FORMATS.items() if known == name)
+    (word,) = (word for word, known in jobs.FORMATS.items() if known == name)
     assert word in typing.get_args(MigrateFromSpec.model_fields["format"].annotation)
     assert name in (ROOT / "tests" / "checkpoints" / "golden" / "README.md").read_text().lower()
 
 
 def test_the_formats_of_a_resource_are_those_of_the_migrator() -> None:
-    assert set(migration_job.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
-    assert set(migration_job.FORMATS) == set(typing.get_args(MigrateFromSpec.model_fields["format"].annotation))
+    assert set(jobs.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
+    assert set(jobs.FORMATS) == set(typing.get_args(MigrateFromSpec.model_fields["format"].annotation))
 
 
 @pytest.mark.parametrize("name", [name for name in sinks.__all__ if (ROOT / f"consumer/sluice_consumer/sinks/{name}.py").exists()])

@@ -14,8 +14,8 @@ from chart import NAMESPACE, RELEASE
 from simulated_cluster import SPEC
 
 from sluice_lab.machine import apiserver
+from sluice_operator.apply.jobs import migration_job
 from sluice_operator.apply.manifests import driver_pod, executor_template
-from sluice_operator.apply.migration_job import migration_job
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings

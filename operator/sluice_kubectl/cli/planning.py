@@ -1,6 +1,6 @@
 """`migrate --plan FILE`: the migration that a KinesisConsumer's manifest asks for, as a plan. It reads tables and writes nothing.
 
-The options are those of the operator's Job (`sluice_operator.apply.migration_job`), so a plan is of what would run.
+The options are those of the operator's Job (`sluice_operator.apply.jobs`), so a plan is of what would run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 import yaml
 
 from sluice_checkpoints.cli.main import main as checkpoints
-from sluice_operator.apply.migration_job import migration_arguments
+from sluice_operator.apply.jobs import migration_arguments
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply import gated_job, manifests, migration_job, reset_job
+from sluice_operator.apply import jobs, manifests
 from sluice_operator.cluster.port import POOL_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe import seats
@@ -122,7 +122,7 @@ def _create_job(context: ActionContext, _action: CreateJob) -> None:
     view = context.view
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
-    _create_gated(context.cluster, migration_job.migration_job(view.resource, view.wanted, view.status.migration, context.settings))
+    _create_gated(context.cluster, jobs.migration_job(view.resource, view.wanted, view.status.migration, context.settings))
 
 
 def _create_reset_job(context: ActionContext, _action: CreateResetJob) -> None:
@@ -130,11 +130,11 @@ def _create_reset_job(context: ActionContext, _action: CreateResetJob) -> None:
     if view.wanted is None or view.status.position is None:
         raise ValueError("no Job without a spec and a position")
     clusters = identities(context.cluster, context.settings.cluster_name)
-    _create_gated(context.cluster, reset_job.reset_job(view.resource, view.wanted, view.status.position, context.settings, clusters))
+    _create_gated(context.cluster, jobs.reset_job(view.resource, view.wanted, view.status.position, context.settings, clusters))
 
 
 def _create_gated(cluster: Cluster, job: Json) -> None:
-    cluster.check(gated_job.pod_of(job))  # the Job controller would report a refusal in events only
+    cluster.check(jobs.pod_of(job))  # the Job controller would report a refusal in events only
     _create(cluster, job)
 
 

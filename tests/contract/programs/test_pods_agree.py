@@ -23,8 +23,8 @@ from sluice_checkpoints.stream import address
 from sluice_consumer import config as configs
 from sluice_consumer.process import configmap_code, pod, supervisor
 from sluice_operator import names
-from sluice_operator.apply import manifests, migration_job
-from sluice_operator.apply.reset_job import reset_job
+from sluice_operator.apply import jobs, manifests
+from sluice_operator.apply.jobs import reset_job
 from sluice_operator.names import CONFIG, LETTER_PLACES
 from sluice_operator.observe import parse
 from sluice_operator.resource import stream as stream_fields
@@ -172,13 +172,13 @@ def test_letters_have_the_same_places_at_both_ends() -> None:
 
 def test_a_migration_is_asked_for_a_format_that_the_migrator_has() -> None:
     (given,) = (typing.get_args(f.annotation) for name, f in MigrateFromSpec.model_fields.items() if name == "format")
-    assert set(migration_job.FORMATS) == set(given)
-    assert set(migration_job.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
+    assert set(jobs.FORMATS) == set(given)
+    assert set(jobs.FORMATS.values()) == {AUTO, *(each.name for each in FORMATS)}
     option: Any = next(p for p in tables.commands["migrate"].params if p.name == "format_")
-    assert set(migration_job.FORMATS.values()) == set(option.type.choices)
+    assert set(jobs.FORMATS.values()) == set(option.type.choices)
 
 
-@pytest.mark.parametrize("format_", sorted(migration_job.FORMATS))
+@pytest.mark.parametrize("format_", sorted(jobs.FORMATS))
 def test_the_migrator_takes_the_arguments_of_its_job(format_: str) -> None:
     old = {
         "table": "old",
@@ -190,10 +190,10 @@ def test_the_migrator_takes_the_arguments_of_its_job(format_: str) -> None:
     }
     raw = {**SPEC, "migrateFrom": old}
     migration = MigrationStatus(hash="h", spec_hash="s", job="orders-migrate-h-1", tries=1)
-    job = migration_job.migration_job(RESOURCE, DesiredSpec(spec_of(raw), raw), migration, Settings(image="i"))
+    job = jobs.migration_job(RESOURCE, DesiredSpec(spec_of(raw), raw), migration, Settings(image="i"))
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["args"][:4] == ["python", "-m", "sluice_checkpoints", "migrate"]
-    assert tables.commands["migrate"].make_context("migrate", list(container["args"][4:])).params["format_"] == migration_job.FORMATS[format_]
+    assert tables.commands["migrate"].make_context("migrate", list(container["args"][4:])).params["format_"] == jobs.FORMATS[format_]
     assert container["name"] == parse.CONTAINERS["migration"]
 
 

@@ -12,7 +12,7 @@ from simulated_cluster import MIGRATING, SPEC
 
 from sluice_consumer.process import configmap_code
 from sluice_operator.apply import manifests
-from sluice_operator.apply.migration_job import migration_arguments, migration_job
+from sluice_operator.apply.jobs import migration_arguments, migration_job
 from sluice_operator.apply.pod_parts import POD_SECURITY
 from sluice_operator.observe import parse as observe
 from sluice_operator.resource.changes import DesiredSpec

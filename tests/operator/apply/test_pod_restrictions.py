@@ -10,7 +10,7 @@ from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, Json, config, d
 from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests, spark_settings
-from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.apply.jobs import migration_job
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.settings import Settings

@@ -13,8 +13,7 @@ from pod_security import BASELINE, RESTRICTED, TABLES, Breach, breaches, violati
 from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests
-from sluice_operator.apply.gated_job import pod_of
-from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.apply.jobs import migration_job, pod_of
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.resource.privileges import privilege_problem

@@ -8,8 +8,7 @@ import pytest
 from manifest_cases import RESOURCE, SETTINGS, TEMPLATE, Json
 from simulated_cluster import MIGRATING, SPEC
 
-from sluice_operator.apply.migration_job import migration_job
-from sluice_operator.apply.reset_job import reset_job
+from sluice_operator.apply.jobs import migration_job, reset_job
 from sluice_operator.plan.position import FIELDS, in_fields
 from sluice_operator.resource.changes import DesiredSpec
 from sluice_operator.resource.fields import InvalidSpec, parse

@@ -14,7 +14,7 @@ from pod_security import BASELINE, RESTRICTED, Breach, breaches, violations
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver
-from sluice_operator.apply.gated_job import pod_of
+from sluice_operator.apply.jobs import pod_of
 from sluice_operator.apply.manifests import executor_sample
 
 pytestmark = pytest.mark.built

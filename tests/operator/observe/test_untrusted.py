@@ -16,7 +16,7 @@ from odd_values import KINDS, NUMBERS, ODD, TEMPLATE, anything, deep, places, pu
 from simulated_cluster import BEGIN, SPEC
 
 from sluice_lab.fakes.cluster import MemoryCluster
-from sluice_operator.apply import manifests, migration_job
+from sluice_operator.apply import jobs, manifests
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.observe import parse
@@ -81,7 +81,7 @@ def carried_out(spec: Any, status: Any = None, **meta: Any) -> None:
     made = [manifests.driver_pod(view.resource, view.wanted, driver, settings_), manifests.executor_sample(view.resource, view.wanted, settings_)]
     if view.wanted.spec.migrate_from is not None:
         migration = MigrationStatus(job="j", hash="h", spec_hash=view.wanted.job_hash, tries=1)
-        made.append(migration_job.migration_job(view.resource, view.wanted, migration, settings_))
+        made.append(jobs.migration_job(view.resource, view.wanted, migration, settings_))
     for body in made:
         orjson.dumps(body)
 
