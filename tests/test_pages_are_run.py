@@ -222,13 +222,14 @@ PLACES["docs/kubectl.md"] = {
 }
 SCREEN = Run("tests/kubectl/test_screens.py::test_a_screen_of_a_page_is_what_the_program_prints")
 PLACES[RUNBOOKS] = {
-    "kubectl get kc": Like("an overview; each command has its screen below", "tests/kubectl/test_screens.py::test_every_trouble_is_shown"),
+    "kubectl get kc": Like(
+        "an overview; docs/kubectl.md has their screens", "tests/kubectl/test_screens.py::test_the_page_shows_a_screen_of_each_command"
+    ),
     "$ kubectl get kc": SCREEN,
     "$ kubectl sluice ": SCREEN,
     "kubectl annotate kc": Like(
         "no record of the lab is lost so", "tests/operator/apply/test_manifests.py::test_an_accepted_loss_is_told_to_the_next_driver"
     ),
-    "┃ check": Like("a screen of one day", "tests/contract/checks/test_check_services.py::test_a_host_at_which_nobody_listens"),
     "kubectl get pod": Run(f"{EKS}::test_a_drivers_configuration_can_be_had_for_a_check"),
     "26/11/24": Like(
         "the end of one log",

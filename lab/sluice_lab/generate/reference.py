@@ -38,12 +38,9 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "A consumer is behind": ("HotShard", "NoGain", "NotBusy", "AtMaximum", "AtActiveShards", "NoFigures"),
     "Records are about to expire": ("RetentionNear",),
     "Records may be lost": ("DataLost", "DataLossSuspected"),
-    "The spec is refused": ("SpecInvalid",),
+    "The operator cannot act on a resource": ("SpecInvalid", "ReconcileFailed", "ApiRefused"),
     "A version was rolled back": ("RolledBack",),
-    "An edit of spec.start has no effect": ("StartIgnored",),
-    "Positions are not moved": ("PositionRefused", "Resetting", "ResetLost", "ResetFailing"),
-    "The operator cannot reconcile a resource": ("ReconcileFailed",),
-    "The API server refuses a call": ("ApiRefused",),
+    "Positions are not moved": ("PositionRefused", "Resetting", "ResetLost", "ResetFailing", "StartIgnored"),
     "A consumer does not start": (
         "Refused",
         "StreamNotFound",
@@ -64,25 +61,23 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
         "CreateContainerError",
         "RunContainerError",
         "CrashLoopBackOff",
+        "Unschedulable",
+        "ExecutorsPending",
+        "ExecutorsOverdue",
+        "StandbyWithoutRoom",
     ),
-    "Pods stay Pending": ("Unschedulable", "ExecutorsPending", "ExecutorsOverdue", "StandbyWithoutRoom"),
     "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow", "Interrupted"),
     "An executor runs out of memory": (),
     "A batch that does not end": ("BatchOverdue",),
     "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),
-    "A driver is silent": ("ReportStale",),
-    "A driver's node is lost": ("DriverOverdue", "ExecutorsLeaving", "Forced"),
+    "A driver is silent, or its node is lost": ("ReportStale", "DriverOverdue", "ExecutorsLeaving", "Forced"),
     "A driver has no standby": ("StandbyAwaited", "StandbySilent", "StandbyNotReady", "Unschedulable", "ApiRefused"),
-    "A finalizer keeps a pod": ("PodHeld",),
     "Drains are cut short": (),
     "The lease is held, or changes hands": ("LeaseHeld", "Held", "Fenced"),
-    "The checkpoint table belongs to another consumer": ("Refused",),
-    "A pod or Job runs that the status does not name": ("StrayDriver", "StrayJob"),
+    "The checkpoint table is refused": ("Refused",),
     "A migration failed": ("MigrationFailed", "MigrationLost", "Migrating"),
     "The old consumer still runs": ("SourceActive", "SourceMoved"),
-    "The checkpoint table is gone, or was restored": ("Refused",),
-    "A resource was let go by hand": (),
-    "A namespace stays Terminating": (),
+    "A pod, a Job or a namespace stays": ("StrayDriver", "StrayJob", "PodHeld"),
     "Nobody leads": (),
     "The operator is behind": (),
 }
@@ -90,9 +85,9 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
 PACKAGE = "sluice_operator."
 
 
-def link(heading: str) -> str:
+def link(heading: str, text: str = "") -> str:
     """To a heading of the page, on the page."""
-    return f"[{heading}](#{slug(heading)})"
+    return f"[{text or heading}](#{slug(heading)})"
 
 
 def symptoms() -> str:
@@ -106,14 +101,11 @@ def symptoms() -> str:
 
 
 def failures() -> str:
-    """Every reason of a failure: what the operator does, what you do, and the runbook."""
-    rows = [(f"`{reason}`", advice.does, advice.do, _links(reason)) for reason, advice in FAILURES.items()]
-    others = ("any other reason that a driver gives", OTHERS.does, OTHERS.do, link("A driver fails again and again"))
-    return table(("reason", "the operator", "you", "runbook"), [*rows, others])
-
-
-def _links(reason: str) -> str:
-    return ", ".join(link(heading) for heading, reasons in RUNBOOKS.items() if reason in reasons)
+    """Every reason of a failure, with a link to its first runbook: what the operator does, and what you do."""
+    first = {reason: heading for heading, reasons in reversed(RUNBOOKS.items()) for reason in reasons}
+    rows = [(link(first[reason], f"`{reason}`"), advice.does, advice.do) for reason, advice in FAILURES.items()]
+    others = (link("A driver fails again and again", "any other reason that a driver gives"), OTHERS.does, OTHERS.do)
+    return table(("reason", "the operator", "you"), [*rows, others])
 
 
 def phases(rule: Callable[..., Any]) -> list[Phase]:
