@@ -164,7 +164,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     "docs/how-to/undo-a-deploy.md": {
         "kubectl get pod orders-driver-9": Like(
             "a configuration is had by this command; a suspension is tried where its rules are",
-            "tests/cluster/test_rules_restart.py::test_suspending_drains_it_and_resuming_goes_on",
+            "tests/cluster/test_flux.py::test_a_drain_outlives_reconciles_until_git_says_otherwise",
         ),
         "$ sluice show": Run("tests/kubectl/test_screens.py::test_a_screen_of_a_page_is_what_the_program_prints"),
         "python -m sluice_consumer rollback-sink": Like(

@@ -1,4 +1,4 @@
-"""Drivers that cannot start or do not stay: what is wrong stands in the condition, in the words of whoever knows, and comes again with patience."""
+"""Drivers that cannot start or do not stay: what is wrong stands in the condition, in the words of whoever knows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from cluster_bench import Bench
-from operating import kill, taken_over
-from rules_world import Subject, World, pause, world
+from rules_world import Subject, World, world
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-IMAGE, NOWHERE, MEMORY, HUGE, CRASH = "no-image", "no-module", "no-memory", "no-room", "no-peace"
+IMAGE, MEMORY, HUGE = "no-image", "no-memory", "no-room"
 MISSING = "registry.invalid/orders:1"
-BAD_OPTION = {"name": "SPARK_SUBMIT_OPTS", "value": "-Xss4g"}  # Java starts with that, and no JVM of Spark
 LIMIT = 30.0  # seconds until a missing image is named
-FIRST_PAUSE, SLACK = 3, 8  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +37,11 @@ def named_after(alone: World) -> float:
 def failures(alone: World, named_after: float) -> World:
     assert named_after
     once = {"backoffSeconds": 600, "maxBackoffSeconds": 600}
-    nowhere, memory, huge = alone.manifest(NOWHERE, restart=once), alone.manifest(MEMORY, restart=once), alone.manifest(HUGE)
-    nowhere["spec"]["pipeline"] |= {"entrypoint": "nowhere.to_be:found"}
+    memory, huge = alone.manifest(MEMORY, restart=once), alone.manifest(HUGE)
     memory["spec"]["driver"]["resources"] = {"limits": {"memory": "1Gi"}}  # with less it would be refused; its own heap is more than that
     memory["spec"]["sparkConf"] = {"spark.driver.memory": "3g", "spark.driver.extraJavaOptions": "-Xms3g -XX:+AlwaysPreTouch"}
     huge["spec"]["driver"]["resources"] = {"requests": {"cpu": "900"}}
-    alone.bench.apply(nowhere, memory, huge)
+    alone.bench.apply(memory, huge)
     return alone
 
 
@@ -78,26 +74,3 @@ def test_a_driver_that_runs_out_of_memory_is_named(failures: World) -> None:
     failures.bench.until("OOMKilled", lambda: subject.condition("DriverHealthy").get("reason") == "OOMKilled")
     failures.bench.until("what to do", lambda: says(subject, "OOMKilled", "spec.driver.resources"))
     assert subject.status["restarts"]["count"] >= 1
-
-
-def test_a_bad_entrypoint_is_named_and_somebody_has_to_do_something(failures: World) -> None:
-    subject = failures.subject(NOWHERE)
-    failures.bench.until("Stalled", lambda: subject.condition("Stalled").get("reason") == "Refused")
-    assert "nowhere" in subject.condition("Stalled")["message"]
-    assert subject.status["phase"] == "Failed"
-
-
-def test_a_driver_that_fails_again_and_again_is_tried_with_growing_pauses(alone: World) -> None:
-    """Each twice as long as the one before; its own words are the reason. The leader dies in the third, and nothing is counted or made twice."""
-    crash, subject = alone.manifest(CRASH, restart={"backoffSeconds": FIRST_PAUSE, "maxBackoffSeconds": 60}), alone.subject(CRASH)
-    crash["spec"]["driver"]["podTemplate"]["spec"]["containers"][0]["env"][-1] = BAD_OPTION  # in place of rules_world.JVM
-    alone.bench.apply(crash)
-    pauses = [alone.bench.until(f"failure {number}", lambda number=number: pause(subject.status, number)) for number in (1, 2, 3)]
-    died = kill(alone.bench)
-    assert says(subject, "PySparkRuntimeError", "Java gateway process exited")
-    for number, seconds in enumerate(pauses):
-        assert FIRST_PAUSE * 2**number <= seconds <= FIRST_PAUSE * 2**number + SLACK
-    taken_over(alone.bench, died)
-    alone.bench.until("a fourth driver", lambda: subject.uids("driver"))
-    assert list(subject.uids("driver")) == [f"{CRASH}-driver-4"]
-    assert (subject.attempts(), subject.status["restarts"]["count"]) == (4, 3)
