@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sluice_checkpoints.aws.retry import NO_ANSWER, Again
 from sluice_checkpoints.position import Position
@@ -171,6 +171,13 @@ class Pace:
         return now + max(0.0, NEWS - self.quota.tokens) / CALLS_PER_SECOND
 
 
+class Probe(NamedTuple):
+    """How many calls a probe took, and by what it failed."""
+
+    calls: int
+    failed: Again | None
+
+
 @dataclass(slots=True)
 class ProbedShard:
     """What was last found of a shard after the position `end`.
@@ -192,28 +199,25 @@ class ProbedShard:
     answered: float
     idle: bool | None = None
 
-    def probe(self, clock: Callable[[], float]) -> bool:
-        """Probes it now. The next probe counts from the end of this one: then no second has more calls than it may.
-
-        Without an answer it stays what it was. After a minute it takes part in the next batch, which has patience, and says what is wrong.
-
-        Returns:
-            False: the service gave no answer at all.
-        """
-        calls, failed = self.prober.calls, None
+    def probe(self) -> Probe:
+        """Probes it. Without an answer it stays what it was."""
+        calls = self.prober.calls
         try:
-            self.idle = self.prober.idle()
+            self.idle, failed = self.prober.idle(), None
         except Again as again:
             failed = again
-        self.since = clock()
-        self.pace.probed(self.since, self.prober.calls - calls, refused=failed is not None)
-        if failed is None:
-            self.answered = self.since
+        return Probe(self.prober.calls - calls, failed)
+
+    def probed(self, now: float, probe: Probe) -> None:
+        """After a probe. A minute without an answer, and it takes part in the next batch, which has patience, and says what is wrong."""
+        self.since = now
+        self.pace.probed(now, probe.calls, refused=probe.failed is not None)
+        if probe.failed is None:
+            self.answered = now
             if not self.idle:
-                self.pace.read(self.since, NEWS - 1)
-        elif self.since - self.answered >= UNANSWERED_SECONDS:
+                self.pace.read(now, NEWS - 1)
+        elif now - self.answered >= UNANSWERED_SECONDS:
             self.idle = False
-        return failed is None or failed.cause != NO_ANSWER
 
 
 def turn(shard: ProbedShard) -> float:
@@ -276,16 +280,29 @@ class ProbeScheduler:
         return Pace(self.limits, quota, now)
 
     def _probe_due(self, now: float) -> None:
-        """Probes those that are due, as many as may be; those first that wait longest, so that each has its turn."""
+        """Probes those that are due, as many as may be; those first that wait longest, so that each has its turn.
+
+        Their next probes count from the end of the last one. Then no second has more calls than it may, and those that were probed together are
+        due together: a rest ends less often, and a probe among others costs half the CPU of one alone.
+        """
         if now < self._free:
             return
         due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=turn)[: self.limits.most]
         if due:
             self._free = now + len(due) / self.limits.most
             silent = threading.Event()
-            list(self._threads.map(functools.partial(self._probe, silent), due))
+            probes = list(self._threads.map(functools.partial(_probe, silent), due))
+            now = self.clock()
+            for shard, probe in zip(due, probes, strict=True):
+                if probe is not None:
+                    shard.probed(now, probe)
 
-    def _probe(self, silent: threading.Event, shard: ProbedShard) -> None:
-        """Probes it, unless the service was `silent` in this round already: each call without an answer takes seconds."""
-        if not silent.is_set() and not shard.probe(self.clock):
-            silent.set()
+
+def _probe(silent: threading.Event, shard: ProbedShard) -> Probe | None:
+    """Probes it, unless the service was `silent` in this round already: each call without an answer takes seconds."""
+    if silent.is_set():
+        return None
+    probe = shard.probe()
+    if probe.failed is not None and probe.failed.cause == NO_ANSWER:
+        silent.set()
+    return probe
