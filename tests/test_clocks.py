@@ -18,7 +18,6 @@ LISTED = {
     "tests/contract/spark/test_group_run.py:test_a_run_whose_lease_is_lost_ends_though_it_hangs_and_another_consumer_goes_on": "patience",
     "tests/contract/spark/test_embedded_session.py:test_a_lease_is_released_only_when_no_task_of_a_failed_run_can_be_working": "at least",
     "tests/cluster/test_rules_nodes.py:test_a_driver_that_should_be_gone_is_named_with_the_way_to_give_it_up": "at least",
-    "tests/lab/nemesis/test_sink.py:test_a_containers_beginning_is_its_first_processs": "at least",
     "tests/cluster/test_failover.py:test_a_driver_whose_pod_is_deleted_is_followed_within_seconds": "make test-more",
 }
 """Why each may: it waits for something, it says that something took at least as long, or no run of CI has it."""

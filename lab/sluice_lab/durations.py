@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from sluice_checkpoints.plurals import counted
@@ -14,9 +14,8 @@ DEAREST = 30
 
 @dataclass(frozen=True)
 class TimedTest:
-    """A test that was run: its file's folder, its name, and seconds with its set-up, which may be that of many."""
+    """A test that was run: its name, and seconds with its set-up, which may be that of many."""
 
-    folder: str
     name: str
     seconds: float
 
@@ -47,20 +46,15 @@ def read(path: Path) -> Stage:
 
 def _test(case: ET.Element) -> TimedTest:
     module, name = case.get("classname", ""), case.get("name", "")
-    file = PurePosixPath((module or name).replace(".", "/"))  # of a file that could not be collected, the name is the module
-    return TimedTest(str(file.parent), f"{file}.py::{name}" if module else f"{file}.py", float(case.get("time", 0)))
-
-
-def dearest(tests: Iterable[TimedTest], count: int = DEAREST) -> list[TimedTest]:
-    """Those that took longest, longest first."""
-    return sorted(tests, key=lambda test: -test.seconds)[:count]
+    file = (module or name).replace(".", "/")  # of a file that could not be collected, the name is the module
+    return TimedTest(f"{file}.py::{name}" if module else f"{file}.py", float(case.get("time", 0)))
 
 
 def show(target: str, stages: Sequence[Stage]) -> None:
     """Print it all."""
     tests = [test for stage in stages for test in stage.tests]
     console.print(f"the {DEAREST} dearest tests of make {target}, in seconds", soft_wrap=True)
-    for test in dearest(tests):
+    for test in sorted(tests, key=lambda test: -test.seconds)[:DEAREST]:
         console.print(f"{test.seconds:9.1f}  {test.name}", soft_wrap=True, markup=False)  # a table would cut names to the columns of a log
     for stage in stages:
         console.print(f"{stage.name}: {counted(len(stage.tests), 'test')}, {duration(stage.seconds)}", soft_wrap=True)

@@ -94,22 +94,3 @@ def test_a_child_comes_in_a_later_batch_than_its_parents_last(order: list[list[R
 
 def test_an_account_of_nothing_is_no_success() -> None:
     assert not account.compare(AccountInput([], {}, [], {})).right
-
-
-@pytest.mark.parametrize(
-    ("position", "reached"),
-    [
-        ({"at": "END"}, True),
-        ({"at": "AFTER", "sequence": "7"}, True),
-        ({"at": "AFTER", "sequence": "7", "sub": 5}, True),
-        ({"at": "AFTER", "sequence": "7", "sub": 4}, False),
-        ({"at": "AFTER", "sequence": "10"}, True),
-        ({"at": "AFTER", "sequence": "6"}, False),
-        ({"at": "TRIM_HORIZON"}, False),
-        (None, False),
-    ],
-)
-def test_a_shard_is_behind_until_its_last_record_is_passed(position: dict[str, object] | None, reached: bool) -> None:  # noqa: FBT001 - a column
-    """Sequence numbers compare as numbers, not as text."""
-    shown = {} if position is None else {A: position}
-    assert account.behind({A: RecordPosition(7, 5)}, shown) == ([] if reached else [A])

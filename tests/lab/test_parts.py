@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from sluice_lab import places
 from sluice_lab.errors import LabError, MissingPartError
 from sluice_lab.machine import docker, parts
 
@@ -27,28 +25,6 @@ def test_a_part_is_built_once_and_again_when_its_inputs_change() -> None:
     (first / "made").write_text("not built again")
     assert (tool(1) / "made").read_text() == "not built again"
     assert (tool(2) / "made").read_text() == "2"
-
-
-def test_the_two_that_were_used_last_stay() -> None:
-    for used, version in enumerate((1, 2, 1)):
-        os.utime(tool(version), (used, used))
-    third = tool(3)
-    assert {path for path in third.parent.iterdir() if path.is_dir()} == {tool(1), third}
-
-
-def test_what_was_left_over_counts_for_nothing() -> None:
-    home = tool(1).parent
-    for name in ("new", "old"):
-        (home / name / "half").mkdir(parents=True)
-    tool(2)
-    assert (tool(1) / "made").exists()
-    assert len({tool(1), tool(2), tool(3)} & set(home.iterdir())) == parts.KEPT
-
-
-def test_a_part_that_is_there_waits_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = tool(1)
-    monkeypatch.setattr(places, "lock", None)
-    assert tool(1) == there
 
 
 def test_what_could_not_be_built_whole_is_not_there() -> None:

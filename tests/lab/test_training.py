@@ -1,12 +1,7 @@
 """What makes the consumer image's archive of classes: the parts that run without the image."""
 
-# ruff: noqa: S310 - addresses of the loopback
-
 import importlib.util
-import json
 import sys
-import threading
-import urllib.request
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +27,7 @@ def train(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_class_path_names_every_jar_in_order(train: ModuleType, tmp_path: Path) -> None:
-    """In lines of 72 bytes at most, as Java reads them: a line that begins with a space goes on."""
+    """In lines of 72 bytes at most, as Java reads them: a line that begins with a space goes on. Else the archive is of another class path."""
     names = sorted(f"{'long' * 9}-{number}.jar" for number in range(30))
     (tmp_path / "jars").mkdir()
     for name in reversed(names):
@@ -55,21 +50,3 @@ def test_driver_executor_and_image_mean_the_same_files(train: ModuleType) -> Non
     assert archive in entrypoint
     folder, _, name = archive.partition("=")[2].rpartition("/")
     assert f"COPY --from=trained /trained/{name} {folder}/\n" in dockerfile
-
-
-def test_what_is_posted_is_there(train: ModuleType) -> None:
-    """As much of Kubernetes as Spark's driver asks for before executors are there."""
-    server = train.Server()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = server.master.removeprefix("k8s://") + "/api/v1/namespaces/default/configmaps"
-        body = json.dumps({"kind": "ConfigMap", "metadata": {"name": "conf"}}).encode()
-        with urllib.request.urlopen(urllib.request.Request(url, body)) as said:
-            assert (said.status, json.load(said)["metadata"]["name"]) == (201, "conf")
-        with urllib.request.urlopen(url + "/conf") as said:
-            assert json.load(said)["metadata"]["uid"]
-        with urllib.request.urlopen(url.replace("configmaps", "pods")) as said:
-            assert json.load(said)["items"] == []
-    finally:
-        server.shutdown()
-        server.server_close()

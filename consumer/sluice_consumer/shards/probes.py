@@ -24,7 +24,7 @@ from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one probe follows; the shard's calls of one second
 PROBE_SECONDS = 1.0  # from probe to probe of a shard that had no record for `ACTIVE_SECONDS`: one of the five calls a second that it gives to all
 ACTIVE_SECONDS = 300.0
-MOST_PROBES = 500  # before a batch, and a second: 0.4 s of CPU, and a fifth of a second of waiting at 10 ms a call
+MOST_PROBES = 500  # before a batch, and a second: 0.2 s of CPU, and a fifth of a second of waiting at 10 ms a call
 NEWS = 2  # calls of a probe that finds something: its own, and one of the batch that it brings
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after a call that was refused, until pauses become shorter again

@@ -8,7 +8,6 @@ import http
 import http.client
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,14 +75,12 @@ class Proxy:
 
     Attributes:
         behaviour: towards calls; may be set at any time.
-        calls: how many, by outcome.
         before: gets the method and the path of every call before it is forwarded, and may hold it.
         around: answers a call that passes; it may forward it by the function that it gets, refuse it, or change the reply.
     """
 
     def __init__(self, upstream: Upstream, host: str, seed: int = 0) -> None:
         self.upstream, self.behaviour = upstream, NORMAL
-        self.calls: Counter[CallOutcome] = Counter()
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         self.around: Callable[[ProxiedCall, Callable[[], ProxiedReply]], ProxiedReply] = lambda _call, forward: forward()
         self._rng, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
@@ -101,12 +98,10 @@ class Proxy:
         self._server.server_close()
 
     def decide(self) -> Behaviour:
-        """The behaviour towards the next call, which is counted."""
+        """The behaviour towards the next call."""
         with self._lock:
             current = self.behaviour
-            chosen = current if self._rng.random() < current.share else NORMAL
-            self.calls[chosen.outcome] += 1
-        return chosen
+            return current if self._rng.random() < current.share else NORMAL
 
 
 @contextmanager

@@ -88,9 +88,9 @@ def fields(schema: dict[str, Any] | None = None, path: str = "") -> Iterator[str
         yield from fields(each.get("items", each), f"{path}{name}.")
 
 
-def alerts(text: str | None = None) -> Iterator[str]:
+def alerts() -> Iterator[str]:
     """Summaries and descriptions of the chart's alerts whose words are refused."""
-    for group in yaml.safe_load(ALERTS.read_text() if text is None else text)["groups"]:
+    for group in yaml.safe_load(ALERTS.read_text())["groups"]:
         for rule in group["rules"]:
             notes = (rule["annotations"].get(name, "") for name in ("summary", "description"))
             yield from (f"{rule['alert']}: {wrong}" for each in notes for wrong in said(VALUE.sub("X", each)))

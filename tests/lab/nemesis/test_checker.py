@@ -1,5 +1,6 @@
 """The checker: each sort of problem is found, and named."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -51,9 +52,7 @@ RIGHT = Observations(
 def test_what_went_well_has_no_problems() -> None:
     found = checker.check(RIGHT)
     assert found.problems == []
-    assert checker.verdict(found).startswith("✓ 1 record, 1 epoch")
     assert [pause.name for pause in found.pauses] == [takeover.RESTART, takeover.UP, takeover.EXECUTOR, takeover.DOWN, takeover.DRIVER]
-    assert checker.table(found).row_count == 5
 
 
 @pytest.mark.parametrize(("window", "problems"), [((121.5, 5.0), []), (TIMES[takeover.DRIVER], ["27.5 s, more than lease 10 s * 1.05 + 5 s"])])
@@ -74,6 +73,7 @@ def history(*changed: Any) -> History:
     [
         ({"account": Account({"shard": ShardAccount(produced=1, missing=1)}, missing_numbers=(7,))}, r"missing \(7,\)"),
         ({"history": history({"attempt": 1, "first": 5.0, "last": 6.0})}, "3.00 s apart, not 10 s"),
+        ({"history": history({"epoch": "B", "first": 5.0, "last": 6.0}, {"epoch": "C", "first": 8.0, "last": 9.0})}, "two epochs"),  # A was released
         ({"history": history({"attempt": 1, "first": 13.0, "last": 14.0, "positions": (RecordPosition(2, 0),)})}, "not the same for all"),
         (
             {"history": history({"batch": 9, "first": 51.0, "last": 51.1}, {"batch": 9, "attempt": 1, "first": 52.0, "last": 52.1})},
@@ -83,17 +83,7 @@ def history(*changed: Any) -> History:
     ],
 )
 def test_each_sort_of_problem_is_named(changed: Any, problem: str) -> None:
-    """So that a run that went wrong says what to sample for."""
-    import re  # noqa: PLC0415
-
-    found = checker.check(replace(RIGHT, **changed))
-    assert re.search(problem, "\n".join(found.problems))
-    assert checker.verdict(found).startswith("✗")
-
-
-def test_many_of_one_sort_are_counted() -> None:
-    crowd = history(*({"attempt": n, "first": 2.5 + n / 100, "last": 3.0} for n in range(1, 9)))
-    assert any("… and 31 more" in problem for problem in checker.check(replace(RIGHT, history=crowd)).problems)
+    assert re.search(problem, "\n".join(checker.check(replace(RIGHT, **changed)).problems))
 
 
 @pytest.mark.parametrize(
@@ -104,10 +94,9 @@ def test_many_of_one_sort_are_counted() -> None:
         (("poison-0", "poison-1", "poison-1"), ["letters of what is no poison, or twice: poison-1"]),
         (("poison-0", "poison-1", "17"), ["letters of what is no poison, or twice: 17"]),
     ],
-    ids=["each once", "one is missing", "one twice", "a good record"],
 )
 def test_each_poison_record_and_nothing_else_is_a_letter_once(letters: tuple[str, ...], said: list[str]) -> None:
-    assert PoisonAccount(("poison-0", "poison-1"), letters).problems == said
+    assert checker.check(replace(RIGHT, poison=PoisonAccount(("poison-0", "poison-1"), letters))).problems == said
 
 
 MOVED = PassAccount((CarriedOut("one", 9, 4), CarriedOut("two", 20)), {}, {}, 1200)
@@ -115,11 +104,7 @@ MOVED = PassAccount((CarriedOut("one", 9, 4), CarriedOut("two", 20)), {}, {}, 12
 
 def test_with_resets_the_passes_judge_in_place_of_once() -> None:
     twice = Account({"shard": ShardAccount(produced=1, delivered=2, repeated=1)}, repeated_numbers=(1,))
-    found = checker.check(replace(RIGHT, account=twice, passes=MOVED))
-    assert found.problems == []
-    said = checker.verdict(found)
-    assert "2 resets (after batch 9 to batch 4, after batch 20 to the oldest record), 1,200 records again" in said
-    assert "Every record once in each pass that owes it, in order" in said
+    assert checker.check(replace(RIGHT, account=twice, passes=MOVED)).problems == []
 
 
 @pytest.mark.parametrize(
@@ -128,12 +113,9 @@ def test_with_resets_the_passes_judge_in_place_of_once() -> None:
         (replace(MOVED, wrong={(2, Flaw.MISSING): (5, 6)}), "pass 2: 2 missing, [5, 6]"),
         (replace(MOVED, resets=()), "no reset was carried out, so none was checked"),
     ],
-    ids=["a fault in a pass", "none carried out"],
 )
 def test_what_is_wrong_in_a_pass_is_a_problem(passes: PassAccount, said: str) -> None:
-    found = checker.check(replace(RIGHT, passes=passes))
-    assert found.problems == [said]
-    assert checker.verdict(found).startswith("✗")
+    assert checker.check(replace(RIGHT, passes=passes)).problems == [said]
 
 
 def test_members_of_a_pool_wait_for_the_batches_of_each_other() -> None:
@@ -143,7 +125,6 @@ def test_members_of_a_pool_wait_for_the_batches_of_each_other() -> None:
     assert slow.ordinary == 3.0
     assert restart.most == pytest.approx(alone.pauses[0].most + slow.ordinary)
     assert up.most == pytest.approx(alone.pauses[1].most - RIGHT.ordinary + slow.ordinary)
-    assert "another's batch 3.0 s" in restart.needed
 
 
 def test_neighbours_are_judged_by_the_same_checks_and_named() -> None:
@@ -152,6 +133,3 @@ def test_neighbours_are_judged_by_the_same_checks_and_named() -> None:
     assert [one.name for one in found.neighbours["calm"].pauses] == [takeover.RESTART, takeover.EXECUTOR, takeover.DRIVER]
     named = ("the idempotent sink", f"{takeover.EXECUTOR}: ", f"{takeover.DRIVER}: ")
     assert [problem.startswith(f"troubled: {name}") for name, problem in zip(named, found.problems, strict=True)] == [True] * 3
-    assert "missing (7,)" in found.problems[0]
-    assert checker.table(found).row_count == 5 + 2 * 3
-    assert "calm: 1 epoch, 0 rereads of a shard" in checker.verdict(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice_lab.nemesis import passes
+from sluice_lab.nemesis import passes, resets
 from sluice_lab.nemesis.passes import CarriedOut, Flaw, PassAccount
 from sluice_lab.scenario.account import Delivered, Record, RecordPosition
 
@@ -38,12 +38,11 @@ def test_without_a_reset_there_is_one_pass() -> None:
 
 
 def without(batch: int, n: int) -> Callable[[dict[int, list[int]]], None]:
-    """A mutant: a record is lost."""
     return lambda numbers: numbers[batch].remove(n)
 
 
 def more(batch: int, n: int) -> Callable[[dict[int, list[int]]], None]:
-    """A mutant: a record comes once more, at the end of a batch."""
+    """At the end of the batch."""
     return lambda numbers: numbers[batch].append(n)
 
 
@@ -51,27 +50,15 @@ def more(batch: int, n: int) -> Callable[[dict[int, list[int]]], None]:
     ("spoil", "wrong"),
     [
         (without(6, 5), {(2, Flaw.MISSING): (5,)}),
-        (without(5, 3), {(2, Flaw.MISSING): (3,)}),
-        (without(2, 3), {(1, Flaw.MISSING): (3,)}),
+        (without(5, 3), {(2, Flaw.MISSING): (3,)}),  # the first one behind the target
+        (without(2, 3), {(1, Flaw.MISSING): (3,)}),  # and there in pass 2
         (without(8, 10), {(2, Flaw.MISSING): (10,)}),
         (more(6, 5), {(2, Flaw.AGAIN): (5,)}),
         (more(3, 5), {(1, Flaw.AGAIN): (5,)}),
-        (more(5, 2), {(2, Flaw.AGAIN): (2,)}),
+        (more(5, 2), {(2, Flaw.AGAIN): (2,)}),  # not behind the target
         (more(7, 99), {(2, Flaw.UNEXPECTED): (99,)}),
-        (lambda numbers: numbers.update({6: [5, 6, 7], 7: [8]}), {(2, Flaw.EARLY): (7,)}),
+        (lambda numbers: numbers.update({6: [5, 6, 7], 7: [8]}), {(2, Flaw.EARLY): (7,)}),  # beside its parent's last
         (lambda numbers: numbers.update({6: [6, 5]}), {(2, Flaw.MISSING): (5,), (2, Flaw.AGAIN): (5,)}),
-    ],
-    ids=[
-        "lost in pass 2",
-        "the first one behind the target is lost",
-        "lost in pass 1, and there in pass 2",
-        "the last one is lost",
-        "twice in pass 2",
-        "twice in pass 1",
-        "not behind the target, and again",
-        "never produced",
-        "a child beside its parent's last",
-        "out of order",
     ],
 )
 def test_each_fault_is_found_in_its_pass(spoil: Callable[[dict[int, list[int]]], None], wrong: dict[tuple[int, Flaw], tuple[int, ...]]) -> None:
@@ -132,3 +119,9 @@ def test_resets_are_read_from_the_rows_of_the_table() -> None:
     rows: list[dict[str, Any]] = [{"id": {"S": "consumer"}}, head, {"id": {"S": "reset/one/1"}, "shards": {"L": moves}}, oldest]
     read = {"a": (7, None), "b": None, "d": (9, 3)}
     assert passes.carried_out(rows) == [replace(RESET, ends=read), CarriedOut("two", 9)]
+
+
+def test_a_reset_goes_back_to_a_version_that_committed_and_keeps_its_positions() -> None:
+    """Of those before an earlier reset, the table has none. Else each reset would be refused, or go to the oldest record."""
+    versions = [{"first": 1, "positions": False}, {"first": 7, "positions": True}, {"first": 12, "positions": True}, {"first": 20, "positions": True}]
+    assert resets.targets(versions, 19) == [None, 7, 12]

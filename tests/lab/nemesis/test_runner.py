@@ -41,16 +41,6 @@ def test_faults_are_injected_and_undone_at_their_times() -> None:
     assert target.log == [(5, "slow work"), (7, "zombie"), (16, "end of slow work"), (16, "split"), (17, "merge"), (28, "end of zombie")]
 
 
-def test_injections_are_kept_with_their_victims() -> None:
-    target = Target()
-    runner = target.runner()
-    runner.run(FAULTS)
-    assert [(each.began - 1000, each.ended - 1000, each.title, each.victim) for each in runner.injections][:2] == [
-        (5, 15, "slow work", "victim"),
-        (7, 27, "zombie", "victim"),
-    ]
-
-
 def test_nothing_lasts_when_a_deed_fails() -> None:
     """Rules on the node and the behaviour of the proxies would outlive the run."""
     target = Target(fails=FaultKind.MERGE)

@@ -1,8 +1,6 @@
 """The pipeline of the nemesis, with Spark in this process: what is stored, and what is seen."""
 
 import json
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,9 +46,3 @@ def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tm
     assert [(invocation.epoch, invocation.batch) for invocation in found.invocations] == [("n-driver-1", 7)] * 2
     assert {read.shard: read.positions for read in found.reads} == {"a": (RecordPosition(1, 0), RecordPosition(2, 0)), "b": (RecordPosition(1, 0),)}
     assert [each.record.n for each in delivered.read(tmp_path / "stored")] == [1, 2, 1]
-
-
-def test_a_containers_beginning_is_its_first_processs() -> None:
-    assert 0 < sink.began() < time.time()
-    assert sink.began() == pytest.approx(sink.began(), abs=0.1)
-    assert os.sysconf("SC_CLK_TCK") > 0

@@ -58,12 +58,9 @@ def test_support_says_which_pythons_are_meant() -> None:
     assert row("Python")[1] == "3.12 and later"
 
 
-def test_support_says_which_spark_the_image_has() -> None:
+def test_support_says_which_spark_the_image_has_and_what_it_is_made_of() -> None:
     line = spark_lines.image_line()
     assert row("Spark")[0].startswith(f"{spark_lines.pins_of(spark_lines.FOLDER / f'spark-{line}.txt')['pyspark']} (the image")
-
-
-def test_support_says_what_the_images_are_made_of() -> None:
     assert f"`{images.BASE}`" in row("container images")[0]
 
 
@@ -96,13 +93,3 @@ def test_the_page_of_releases_lists_every_file_of_one() -> None:
     manifests = [f"sluice-{version}.tgz", making.INSTALL, *making.CRDS, making.NOTES, "release.json", "SHA256SUMS"]
     plugin = [krew.MANIFEST, *(krew.archive_name(version, platform) for platform in krew.PLATFORMS)]
     assert sorted(name for name in listed if "." in name or name.isupper()) == sorted([*packages, *built, *manifests, *plugin])
-
-
-@pytest.mark.parametrize("name", ["test.yaml", "release.yaml"])
-def test_workflows_call_targets_that_the_makefile_has(name: str) -> None:
-    text = (places.REPO / ".github" / "workflows" / name).read_text()
-    (job,) = yaml.safe_load(text)["jobs"].values()
-    called = re.findall(r"\bmake ([a-z-]+)", text) + job.get("strategy", {}).get("matrix", {}).get("target", [])
-    targets = re.findall(r"^([a-z-]+):", (places.REPO / "Makefile").read_text(), re.MULTILINE)
-    assert called
-    assert set(called) <= set(targets)

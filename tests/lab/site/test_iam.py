@@ -214,10 +214,3 @@ def test_a_condition_is_asked_of_no_action_that_lacks_its_key() -> None:
     told = [decoder.raw_decode(said, found.start())[0] for found in re.finditer(r'\{"Effect"', said)]
     assert told
     assert asked_of_tags([*(statement for file in files for statement in file), *told]) <= OF_TAGS
-
-
-@pytest.mark.parametrize("name", ["iam-trust-irsa", "iam-trust-pod-identity", "iam-trust-stream"])
-def test_a_trust_policy_is_one(name: str) -> None:
-    statement, *_ = json.loads((START / f"{name}.json").read_text())["Statement"]
-    assert statement["Principal"]
-    assert "sts:AssumeRole" in str(statement["Action"])

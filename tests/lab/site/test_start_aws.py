@@ -29,7 +29,7 @@ class Call:
 
     Attributes:
         service: as botocore names it.
-        operation: as the service's model names it, `CreateRole`.
+        operation: as the service's model names it, `CreateRepository`.
         parameters: by the names of the model; the content of a file, where one is named.
     """
 
@@ -111,11 +111,3 @@ def test_an_account_is_associated_with_a_role_that_was_made(iam: Any) -> None:
         "sluice-consumer": "sluice-driver",
         "sluice-executor": "sluice-executor",
     }
-
-
-def test_a_parameter_of_another_name_is_found() -> None:
-    """Else the claims above would be of nothing."""
-    with pytest.raises(KeyError, match="--role"):
-        call(page_blocks.ROOT, "iam", "create-role", "--role", "sluice-driver")
-    shape = botocore.session.get_session().get_service_model("iam").operation_model("CreateRole").input_shape
-    assert ParamValidator().validate({"RoleName": "sluice-driver"}, shape).has_errors()
