@@ -113,14 +113,14 @@ class Loop:
                 idles = False if only else self._rests(idles)
                 continue
             idles = False
-            if not only:
+            if not (only or plan.replay or self._isolating):
                 self._due = started + self._timings.interval
             full = self._runs(plan)
             if not (full or self._isolating or self._done()):
                 self._drain.wait(max(0.0, self._due - self._clock()))
 
     def _left_out(self, only: frozenset[str]) -> frozenset[str]:
-        """What the next batch leaves out: shards that are past the end of the run, and idle ones; if `only` is not empty, all but those.
+        """What the next batch leaves out: shards that are past the end of the run, and idle ones; if `only` is not empty, all but those and new ones.
 
         Shards that had no turn to be probed are at the tip, as their last range said. While a record is searched for, none counts as idle, for the
         search needs other shards beside.
@@ -128,7 +128,7 @@ class Loop:
         consumer, timings, now = self._consumer, self._timings, self._consumer.listed_millis
         past = timings.until.past(consumer.view) if timings.until else frozenset()
         if only:
-            return frozenset(consumer.view.live) - only | past
+            return frozenset(name for name, row in consumer.view.live.items() if not row.unread) - only | past
         if self._isolating or (timings.until and timings.until.reads_all(now)):
             return past
         rows = planner.may_be_left_out(consumer.view, now, timings.refreshing)

@@ -32,6 +32,7 @@ KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
 SWITCH = f"to skip this attempt, set {ENCODING}=json"
 WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
+ONCE_WAITS = TimeLimits(connect=2.0, read=2.0, whole=4.0)  # for a record at most, while others wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,9 @@ def _date(header: str | None) -> int:
 
 
 @functools.cache
-def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None) -> KinesisCalls:
-    http = signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS, credentials_of(role, region))
-    return KinesisCalls(http, chosen(), elsewhere=endpoint is not None)
+def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None, *, once: bool = False) -> KinesisCalls:
+    http = signed_http.connect(KINESIS, region, endpoint, ONCE_WAITS if once else WAITS, CONNECTIONS, credentials_of(role, region))
+    return KinesisCalls(http, JSON if once else chosen(), elsewhere=endpoint is not None)
 
 
 def _pacer(address: StreamAddress) -> Pacer:
@@ -178,10 +179,11 @@ def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKin
 def client(address: StreamAddress, listener: Listener, *, once: bool = False) -> HttpKinesis:
     """A client of a stream, which is the caller's. It shares connections, credentials and pace with all others of the process.
 
-    `once`: it tries each call once, and raises `Again` if that may succeed later.
+    `once`: it tries each call once, for a few seconds, and raises `Again` if that may succeed later. It is for a record at most, and asks in JSON,
+    which every service speaks.
 
     Raises:
         Refused: see `codec.chosen`.
     """
-    calls = _calls(address.region, address.endpoint, address.role)
+    calls = _calls(address.region, address.endpoint, address.role, once=once)
     return HttpKinesis(address, calls, _pacer(address), Once(listener=listener) if once else _patience(address, listener))

@@ -7,15 +7,13 @@ second.
 
 from __future__ import annotations
 
-import functools
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from sluice_checkpoints.aws.retry import NO_ANSWER, Again
+from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page, ShardNotFound
@@ -29,6 +27,7 @@ NEWS = 2  # calls of a probe that finds something: its own, and one of the batch
 EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after a call that was refused, until pauses become shorter again
 EASES = 0.9  # by so much after each probe
+ROUND_SECONDS = 2.0  # after them no further probe begins before a plan; those that are left go first before the next one
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
 UNANSWERED_SECONDS = 60.0  # as patient as a call of a batch is
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
@@ -186,7 +185,7 @@ class ProbedShard:
         batch: the last one that has read the shard.
         since: when it was probed last, or when it was first asked for.
         asked: when it was asked for last.
-        answered: when the service answered last, or when the shard was first asked for.
+        answered: when the service answered last, a batch read the shard, or it was first asked for.
         idle: None: not probed there yet.
     """
 
@@ -265,9 +264,11 @@ class ProbeScheduler:
         known = self._shards.get(row.id)
         if known is None:
             return ProbedShard(self.watch(row), row.end, row.batch, self._new_pace(now), now, now, now)
-        if known.batch != row.batch and known.idle is not False:
-            known.pace.read(now, EMPTY)
-        known.batch, known.asked = row.batch, now
+        if known.batch != row.batch:
+            if known.idle is not False:
+                known.pace.read(now, EMPTY)
+            known.batch, known.idle, known.answered = row.batch, None, now
+        known.asked = now
         if known.end == row.end:
             return known
         if row.end.sequence:
@@ -290,19 +291,9 @@ class ProbeScheduler:
         due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=turn)[: self.limits.most]
         if due:
             self._free = now + len(due) / self.limits.most
-            silent = threading.Event()
-            probes = list(self._threads.map(functools.partial(_probe, silent), due))
+            ends = now + ROUND_SECONDS
+            probes = list(self._threads.map(lambda shard: shard.probe() if self.clock() < ends else None, due))
             now = self.clock()
             for shard, probe in zip(due, probes, strict=True):
                 if probe is not None:
                     shard.probed(now, probe)
-
-
-def _probe(silent: threading.Event, shard: ProbedShard) -> Probe | None:
-    """Probes it, unless the service was `silent` in this round already: each call without an answer takes seconds."""
-    if silent.is_set():
-        return None
-    probe = shard.probe()
-    if probe.failed is not None and probe.failed.cause == NO_ANSWER:
-        silent.set()
-    return probe

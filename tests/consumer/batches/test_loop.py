@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.position import Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import loop, planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
@@ -137,18 +137,22 @@ def test_a_full_batch_is_followed_at_once(clock: SimpleNamespace, batch: ShardRo
     assert (bench.told, bench.drain.waits) == ([batch.records, 2], waited)
 
 
-@pytest.mark.parametrize("interval", [0.0, 5.0])
-def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interval(clock: SimpleNamespace, interval: float) -> None:
-    """Else one shard behind would cost a write, two reads and a call of each other shard for each of its batches."""
+EVERY = {"full", "b", "c"}
+
+
+def beside_a_full_shard(clock: SimpleNamespace, interval: float, *more: ShardRow, began: bool = False) -> list[tuple[float, set[str]]]:
+    """When each batch begins, and its shards. `more`: shards that are found during the first. `began`: it was begun before, of the full shard."""
     batches = list[tuple[float, set[str]]]()
-    rows = {name: replace(READ, id=name, batch=0, behind=int(name == "full")) for name in ("full", "b", "c")}
+    rows = {name: replace(READ, id=name, batch=int(began and name == "full"), behind=int(name == "full")) for name in sorted(EVERY)}
     consumer = SimpleNamespace(view=TableView(rows, 0, frozenset()), listed_millis=0, audit=lambda: None)
+    rows = rows | {row.id: replace(READ, id=row.id) for row in more}
+    found = {row.id: row for row in more}
 
     def run(plan: BatchPlan, _engine: object) -> Committed:
         batches.append((clock.value - 1000.0, {row.id for row in plan.rows}))
         clock.value += 1.5
         read = {row.id: replace(rows[row.id], batch=plan.number) for row in plan.rows}
-        consumer.view = TableView(consumer.view.rows | read, plan.number, frozenset())
+        consumer.view = TableView(found | consumer.view.rows | read, plan.number, frozenset())
         return Committed(plan.number, tuple(read.values()))
 
     consumer.plan = lambda idle: planner.next_batch(consumer.view, idle)
@@ -156,9 +160,26 @@ def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interva
     drain = SimpleNamespace(is_set=lambda: clock.value > 1009, wait=lambda _seconds: 1 / 0)
     timings = LoopTimings(interval, None, lambda _rows: {}, lambda *_: None, lambda: None, clock=lambda: clock.value)
     Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain)).run()
-    every = {"full", "b", "c"}
-    alone = {"full"} if interval else every
-    assert batches == [(0.0, every), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, every), (7.5, alone), (9.0, alone)]
+    return batches
+
+
+@pytest.mark.parametrize("interval", [0.0, 5.0])
+def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interval(clock: SimpleNamespace, interval: float) -> None:
+    """Else one shard behind would cost a write, two reads and a call of each other shard for each of its batches."""
+    alone = {"full"} if interval else EVERY
+    batches = beside_a_full_shard(clock, interval)
+    assert batches == [(0.0, EVERY), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, EVERY), (7.5, alone), (9.0, alone)]
+
+
+def test_a_replay_of_a_full_shard_alone_does_not_begin_the_interval_of_the_others(clock: SimpleNamespace) -> None:
+    """Else they are never read where drivers die sooner than that."""
+    assert beside_a_full_shard(clock, 600.0, began=True)[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
+
+
+def test_a_shard_that_nobody_has_read_does_not_wait_for_the_interval(clock: SimpleNamespace) -> None:
+    """Such as a child: with a generation an interval, it would fall behind."""
+    child = ShardRow("child", TRIM_HORIZON, TRIM_HORIZON)
+    assert [shards for _, shards in beside_a_full_shard(clock, 600.0, child)[:3]] == [EVERY, {"full", "child"}, {"full"}]
 
 
 def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:

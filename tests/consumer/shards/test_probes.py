@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sluice_checkpoints.aws.retry import NO_ANSWER, Again
+from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
@@ -125,12 +125,22 @@ def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_i
     assert bench.probes([ROW]) == {"a": True}
 
 
-@pytest.mark.parametrize(("cause", "calls"), [(NO_ANSWER, 1), (REFUSED, 100)])
-def test_a_service_that_does_not_answer_is_asked_about_few_shards_in_a_round(cause: str, calls: int) -> None:
-    """Each such call takes seconds. One shard that is refused says nothing of the others."""
-    bench = Bench(fails=Again("nothing came", cause=cause))
+def test_a_shard_that_is_refused_for_a_minute_is_read_by_one_batch_and_not_by_each() -> None:
+    bench = Bench(fails=Again("not now", cause=REFUSED))
+    read = list[int]()
+    for second in range(200):
+        if bench.probes([replace(ROW, batch=len(read))]) == {"a": False}:
+            read.append(second)
+        bench.now += 1
+    assert read == [60, 121, 182]
+
+
+@pytest.mark.parametrize(("takes", "calls"), [(0.5, 4), (0.0, 100)])
+def test_no_probe_begins_after_a_round_has_taken_too_long(takes: float, calls: int) -> None:
+    """Else slow or silent calls hold up the plan of shards that have records. Those that are left are probed first before the next plan."""
+    bench, rows = Bench(fails=Again("nothing came"), takes=takes), [replace(ROW, id=str(number)) for number in range(100)]
     bench.probes._threads = ThreadPoolExecutor(1)
-    bench.probes([replace(ROW, id=str(number)) for number in range(100)])
+    bench.probes(rows)
     assert bench.calls == calls
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from simulation import habits
@@ -78,8 +77,8 @@ def probed_once(patch: Patch) -> None:
     """Once idle, for ever idle."""
     real = ProbedShard.probe
 
-    def probe(self: ProbedShard, clock: Callable[[], float]) -> bool:
-        return self.idle or real(self, clock)
+    def probe(self: ProbedShard) -> probes.Probe:
+        return probes.Probe(0, None) if self.idle else real(self)
 
     patch.setattr(ProbedShard, "probe", probe)
 
@@ -244,3 +243,20 @@ def full_alone(patch: Patch) -> None:
         return real(self, only)
 
     patch.setattr(loop.Loop, "_left_out", left_out)
+
+
+@mutant(
+    "a batch that comes again is one of all",
+    "Idle shards: neither a replay nor a search begins the interval of the others",
+    stories="a_record_beside_a_full_shard_whose_drivers_die",
+)
+def replays_count(patch: Patch) -> None:
+    """The interval begins with whatever batch was not of full shards."""
+    real = loop.Loop._runs
+
+    def runs(self: loop.Loop, plan: planner.BatchPlan) -> frozenset[str]:
+        if plan.replay:
+            self._due = self._clock() + self._timings.interval
+        return real(self, plan)
+
+    patch.setattr(loop.Loop, "_runs", runs)

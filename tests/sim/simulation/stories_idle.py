@@ -189,6 +189,28 @@ def a_record_beside_a_shard_that_stays_full() -> World:
 
 
 @story
+def a_record_beside_a_full_shard_whose_drivers_die() -> World:
+    """Each dies in a batch of the full shard, sooner than an interval. That batch comes again without the other shard; the next is of both."""
+    world = with_records(shards=2, habits=Habits(interval=600.0))
+    former = begin(world)
+    world.work(former, 3)
+    full, other = world.open_shards
+    world.put(full, 60)
+    world.advance(600)
+    world.work(former, 2)
+    world.put(other)
+    for _ in range(2):
+        reach(world, former, "emit")
+        world.crash(former)
+        former = inherit(world)
+        world.work(former, 2)
+    if other in str(world.ledger.missing()):
+        world.ledger.breaks("progress", f"{other} was left out by every driver")
+    world.deliver(former)
+    return world
+
+
+@story
 def shards_that_are_refreshed_one_a_batch() -> World:
     """A batch an hour, so there is no time to refresh them in turns; the stream keeps records for five hours and a half."""
     world = World(8, Habits(refreshes=1))
