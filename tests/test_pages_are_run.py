@@ -130,7 +130,6 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     "docs/migration.md": {
         "sluice migrate": Like("no account has its table", f"{CLI}/test_command_line.py::test_a_dry_run_shows_every_shard_with_its_reason"),
         "sluice diagnose": Like("a synopsis", f"{CLI}/test_diagnose_command.py::test_what_the_table_does_not_say_the_user_may"),
-        "$ sluice diagnose": Like("a screen of one day", f"{CLI}/test_diagnose_command.py::test_people_see_what_is_wrong_and_what_to_do"),
         "sluice export": Like(
             "no account has its table", "tests/checkpoints/export/test_export_command.py::test_a_dry_run_shows_every_shard_with_its_reason"
         ),
