@@ -86,8 +86,8 @@ class Connections:
         self._host, self._make, self._keep, self._whole = host, make, keep, whole
         self._idle: deque[socket.socket] = deque()
 
-    def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
-        """One call, made once; its reply whatever it says. Of the URL only path and query are looked at.
+    def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float = math.inf) -> HttpReply:
+        """One call, made once; its reply whatever it says. Of the URL only path and query are looked at. `timeout`: seconds, beside `whole`.
 
         Raises:
             HTTPError: no connection, or no whole reply.
@@ -99,7 +99,7 @@ class Connections:
         head = "\r\n".join((*lines, "", ""))
         if head.count("\n") != len(lines) + 1:
             raise ValueError(f"a line break in the headers {', '.join(headers)}: is there one in a credential?")
-        ends = time.monotonic() + self._whole
+        ends = time.monotonic() + min(self._whole, timeout)
         connection = self._taken()
         try:
             connection.sendall(head.encode("latin-1") + body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hmac
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -58,8 +59,8 @@ class ServiceReply(Protocol):
 class Http(Protocol):
     """What makes the calls: `aws.connections`, or urllib3 behind a proxy."""
 
-    def request(self, method: str, url: str, *, body: bytes, headers: dict[str, str]) -> ServiceReply:
-        """One call."""
+    def request(self, method: str, url: str, *, body: bytes, headers: dict[str, str], timeout: float = ...) -> ServiceReply:
+        """One call. `timeout`: shorter than usual."""
         ...
 
 
@@ -110,15 +111,16 @@ class SignedHttp:
     def __init__(self, signer: Signer, http: Http) -> None:
         self._signer, self._http = signer, http
 
-    def post(self, operation: str, content_type: str, body: bytes) -> ServiceReply:
-        """One call, made once; its reply whatever it says.
+    def post(self, operation: str, content_type: str, body: bytes, seconds: float = math.inf) -> ServiceReply:
+        """One call, made once; its reply whatever it says. It may take so many seconds, on a connection that there is.
 
         Raises:
             Again: no reply came, there are no valid credentials at the moment, or others than were refused. Refused: there are none at all.
         """
         headers, key = self._signer.sign(operation, content_type, body)
         try:
-            reply = self._http.request("POST", self._signer.url, body=body, headers=headers)
+            bound = {"timeout": seconds} if math.isfinite(seconds) else {}
+            reply = self._http.request("POST", self._signer.url, body=body, headers=headers, **bound)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
         if 400 <= reply.status < 500 and (code := _refused_key(reply)) and self._signer.has_others(key):

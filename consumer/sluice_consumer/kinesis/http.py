@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -32,7 +33,7 @@ KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
 SWITCH = f"to skip this attempt, set {ENCODING}=json"
 WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
-ONCE_WAITS = TimeLimits(connect=2.0, read=2.0, whole=4.0)  # for a record at most, while others wait
+ONCE_SECONDS = 2.0  # for a call that is tried once: others wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,15 @@ class KinesisCalls:
         """
         self._http, self.codec, self._may_lack_cbor = http, codec, elsewhere
 
-    def post(self, action: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
-        """One call, made once.
+    def post(self, action: str, ask: dict[str, Any], codec: Codec, seconds: float = math.inf) -> KinesisReply:
+        """One call, made once; it may take so many seconds.
 
         Raises:
             Again: it may succeed if it is made again.
             UnsupportedEncoding: the service does not speak CBOR, or not as Kinesis does.
             IteratorExpired, ShardNotFound, Refused: see `failures`.
         """
-        reply = self._http.post(action, codec.content_type, codec.encode(ask))
+        reply = self._http.post(action, codec.content_type, codec.encode(ask), seconds)
         if reply.status != 200:
             refusal = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
             of_format = refusal.of_format or (self._may_lack_cbor and refusal.is_crash)
@@ -82,8 +83,9 @@ class KinesisCalls:
 class HttpKinesis:
     """One stream. Thread safe."""
 
-    def __init__(self, address: StreamAddress, wire: KinesisCalls, pacer: Pacer, patience: Patience | None = None) -> None:
-        self._address, self._wire, self._pacer = address, wire, pacer
+    def __init__(self, address: StreamAddress, wire: KinesisCalls, pacer: Pacer, patience: Patience | None = None, seconds: float = math.inf) -> None:
+        """`seconds`: that a call may take."""
+        self._address, self._wire, self._pacer, self._seconds = address, wire, pacer, seconds
         self._patience = patience or _patience(address)
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
@@ -107,7 +109,7 @@ class HttpKinesis:
     def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
         def attempt() -> KinesisReply:
             self._pacer.before(action, shard_id)
-            return self._wire.post(action, ask, codec)
+            return self._wire.post(action, ask, codec, self._seconds)
 
         try:
             return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
@@ -147,9 +149,9 @@ def _date(header: str | None) -> int:
 
 
 @functools.cache
-def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None, *, once: bool = False) -> KinesisCalls:
-    http = signed_http.connect(KINESIS, region, endpoint, ONCE_WAITS if once else WAITS, CONNECTIONS, credentials_of(role, region))
-    return KinesisCalls(http, JSON if once else chosen(), elsewhere=endpoint is not None)
+def _calls(region: str, endpoint: str | None, role: AssumedRole | None = None) -> KinesisCalls:
+    http = signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS, credentials_of(role, region))
+    return KinesisCalls(http, chosen(), elsewhere=endpoint is not None)
 
 
 def _pacer(address: StreamAddress) -> Pacer:
@@ -179,11 +181,12 @@ def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKin
 def client(address: StreamAddress, listener: Listener, *, once: bool = False) -> HttpKinesis:
     """A client of a stream, which is the caller's. It shares connections, credentials and pace with all others of the process.
 
-    `once`: it tries each call once, for a few seconds, and raises `Again` if that may succeed later. It is for a record at most, and asks in JSON,
-    which every service speaks.
+    `once`: it tries each call once, for two seconds, and raises `Again` if that may succeed later.
 
     Raises:
         Refused: see `codec.chosen`.
     """
-    calls = _calls(address.region, address.endpoint, address.role, once=once)
-    return HttpKinesis(address, calls, _pacer(address), Once(listener=listener) if once else _patience(address, listener))
+    calls = _calls(address.region, address.endpoint, address.role)
+    if once:
+        return HttpKinesis(address, calls, _pacer(address), Once(listener=listener), ONCE_SECONDS)
+    return HttpKinesis(address, calls, _pacer(address), _patience(address, listener))

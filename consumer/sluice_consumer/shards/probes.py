@@ -284,7 +284,7 @@ class ProbeScheduler:
         """Probes those that are due, as many as may be; those first that wait longest, so that each has its turn.
 
         Their next probes count from the end of the last one. Then no second has more calls than it may, and those that were probed together are
-        due together: a rest ends less often, and a probe among others costs half the CPU of one alone.
+        due together. A probe among others costs less than half the CPU of one alone.
         """
         if now < self._free:
             return

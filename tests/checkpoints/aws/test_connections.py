@@ -195,13 +195,14 @@ class Dripping:
         self.closed = True
 
 
+@pytest.mark.parametrize("of_call", [False, True], ids=["of all calls", "of one"])
 @pytest.mark.parametrize("whole", [2.0, 25.3], ids=["in its head", "in its content"])
-def test_a_reply_that_comes_byte_by_byte_ends_with_the_call(whole: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_comes_byte_by_byte_ends_with_the_call(whole: float, of_call: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     """However little each receive has to wait. No receive waits for longer than what is left."""
     dripping: Any = Dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n" + b"o" * 42)
     monkeypatch.setattr("sluice_checkpoints.aws.connections.time.monotonic", lambda: dripping.now)
     with pytest.raises(TimeoutError):
-        Connections("host", lambda: dripping, 1, whole).request("POST", "http://host/", b"", {})
+        Connections("host", lambda: dripping, 1, 99.0 if of_call else whole).request("POST", "http://host/", b"", {}, whole if of_call else 99.0)
     assert (dripping.now, dripping.closed) == (100 + -(-whole // 0.5) * 0.5, True)
     assert dripping.waits[-2:] == [pytest.approx(whole % 0.5 or 0.5), 1.0]
 

@@ -22,7 +22,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, client, connect
+from sluice_consumer.kinesis.http import KINESIS, ONCE_SECONDS, WAITS, HttpKinesis, client, connect
 from sluice_consumer.shards.request_counts import RequestCounter
 
 POSITIONS = {
@@ -70,7 +70,7 @@ def test_a_client_of_one_try_leaves_it_to_its_caller_to_ask_again(kinesis: HttpK
     server.says(error("ProvisionedThroughputExceededException", "Rate exceeded"))
     with pytest.raises(Again, match="Rate exceeded"):
         get_records(once)
-    assert len(server.asked) == 1
+    assert (len(server.asked), server.timeout) == (1, ONCE_SECONDS)
 
 
 @pytest.mark.parametrize("end", [{}, {"NextShardIterator": None}])

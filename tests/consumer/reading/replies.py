@@ -22,8 +22,10 @@ class Server:
         self.answers: list[Answer] = []
         self.asked: list[tuple[str, str, dict[str, Any], dict[str, str]]] = []
         self.headers = {"Date": DATE}
+        self.timeout: float | None = None
 
-    def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
+    def request(self, method: str, url: str, body: bytes, headers: dict[str, str], timeout: float | None = None) -> Any:
+        self.timeout = timeout
         spoken = json.loads if headers["Content-Type"] == JSON.content_type else cbor2.loads
         self.asked.append((method, url, spoken(body), headers))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
