@@ -140,7 +140,9 @@ def test_a_full_batch_is_followed_at_once(clock: SimpleNamespace, batch: ShardRo
 EVERY = {"full", "b", "c"}
 
 
-def beside_a_full_shard(clock: SimpleNamespace, interval: float, *more: ShardRow, began: bool = False) -> list[tuple[float, set[str]]]:
+def beside_a_full_shard(
+    clock: SimpleNamespace, interval: float, *more: ShardRow, began: bool = False, searches: bool = False
+) -> list[tuple[float, set[str]]]:
     """When each batch begins, and its shards. `more`: shards that are found during the first. `began`: it was begun before, of the full shard."""
     batches = list[tuple[float, set[str]]]()
     rows = {name: replace(READ, id=name, batch=int(began and name == "full"), behind=int(name == "full")) for name in sorted(EVERY)}
@@ -159,8 +161,26 @@ def beside_a_full_shard(clock: SimpleNamespace, interval: float, *more: ShardRow
     consumer.run = run
     drain = SimpleNamespace(is_set=lambda: clock.value > 1009, wait=lambda _seconds: 1 / 0)
     timings = LoopTimings(interval, None, lambda _rows: {}, lambda *_: None, lambda: None, clock=lambda: clock.value)
-    Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain)).run()
+    Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain), Searching() if searches else None).run()
     return batches
+
+
+class Searching:
+    """Searches for a record in one batch, of one shard."""
+
+    searching = True
+
+    def restricted(self, plan: BatchPlan) -> BatchPlan:
+        return replace(plan, rows=plan.rows[-1:]) if self.searching else plan
+
+    def resumes(self, _plan: BatchPlan) -> bool:
+        return False
+
+    def failed(self, _plan: BatchPlan, error: Exception) -> None:
+        raise error
+
+    def passed(self, _committed: Committed) -> None:
+        self.searching = False
 
 
 @pytest.mark.parametrize("interval", [0.0, 5.0])
@@ -171,9 +191,17 @@ def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interva
     assert batches == [(0.0, EVERY), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, EVERY), (7.5, alone), (9.0, alone)]
 
 
-def test_a_replay_of_a_full_shard_alone_does_not_begin_the_interval_of_the_others(clock: SimpleNamespace) -> None:
-    """Else they are never read where drivers die sooner than that."""
-    assert beside_a_full_shard(clock, 600.0, began=True)[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
+@pytest.mark.parametrize("how", [{"began": True}, {"searches": True}], ids=["replay", "search"])
+def test_neither_a_replay_nor_a_search_begins_the_interval_of_the_other_shards(clock: SimpleNamespace, how: dict[str, bool]) -> None:
+    """Else they are never read where drivers die, or searches come, sooner than that."""
+    assert beside_a_full_shard(clock, 600.0, **how)[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
+
+
+def test_the_first_batch_after_a_replay_comes_at_once(clock: SimpleNamespace) -> None:
+    bench = Bench(clock, consumer := FakeConsumer(clock, READ, READ), waits=2)
+    consumer.view = TableView({"a": replace(READ, batch=1)}, 0, frozenset())
+    bench.loop.run()
+    assert (bench.told, bench.drain.waits) == ([2, 2], [0.0, 5.0])
 
 
 def test_a_shard_that_nobody_has_read_does_not_wait_for_the_interval(clock: SimpleNamespace) -> None:

@@ -247,7 +247,7 @@ def full_alone(patch: Patch) -> None:
 
 @mutant(
     "a batch that comes again is one of all",
-    "Idle shards: neither a replay nor a search begins the interval of the others",
+    "Idle shards: that interval begins with a batch of all shards only",
     stories="a_record_beside_a_full_shard_whose_drivers_die",
 )
 def replays_count(patch: Patch) -> None:
