@@ -100,8 +100,7 @@ class Session:
         self._client: HttpKinesis | None = None
         store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase, logs.now_millis)
-        self._warnings = Warnings(self._metrics.warned)
-        self._progress = BatchProgress(self.consumer, lease.epoch.generation, self._warnings, config.batch.interval_seconds)
+        self._progress = BatchProgress(self.consumer, lease.epoch.generation, Warnings(self._metrics.warned), config.batch.interval_seconds)
         self._metrics.busy(self._progress.load)
         for collector in (self._calls, RowFigures(self.consumer, finished=self._finished)):
             self._metrics.registry.register(collector)
@@ -166,7 +165,7 @@ class Session:
         self._backfill = None if end is None else Backfill(self.consumer, end)
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())
-        self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._warnings.say))
+        self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._progress.warnings.say))
         probes = self.probes()
         timings = LoopTimings(
             interval=self._config.batch.interval_seconds,
@@ -235,8 +234,8 @@ class Session:
             self._rest,
             self._patience(),
             state=self._failing,
-            excluded=lambda told: self._warnings.keep(WarningReason.POISON_EXCLUDED, told),
-            lasting=lambda told: self._warnings.lasts(WarningReason.OUTAGE_LASTS, told),
+            excluded=lambda told: self._progress.warnings.keep(WarningReason.POISON_EXCLUDED, told),
+            lasting=lambda told: self._progress.warnings.lasts(WarningReason.OUTAGE_LASTS, told),
         )
         isolator = poison_ports.isolator(self.consumer, engine, how, here)
         self._unpublished()
@@ -255,7 +254,7 @@ class Session:
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""
-        self._warnings.lasts(WarningReason.ISOLATING, told, again=True)
+        self._progress.warnings.lasts(WarningReason.ISOLATING, told, again=True)
         self._reporter.update(self._progress.onto)
 
     def close(self) -> None:
@@ -269,8 +268,8 @@ class Session:
         stream = self.consumer.identity
         view = self.consumer.view
         near = retention.near(view, stream.retention_millis, now, stream.created_millis, self._finished(view))
-        self._warnings.lasts(WarningReason.RETENTION_NEAR, near)
-        return self._warnings.reported
+        self._progress.warnings.lasts(WarningReason.RETENTION_NEAR, near)
+        return self._progress.warnings.reported
 
     def busy(self, report: DriverReport) -> DriverReport:
         """The report with how busy this epoch is now: a batch that takes its time is work, and one that does not come is none."""
@@ -316,7 +315,7 @@ class Session:
 
     def _suspect(self, notes: Iterable[str]) -> None:
         for note in notes:
-            self._warnings.keep(WarningReason.DATA_LOSS_SUSPECTED, note)
+            self._progress.warnings.keep(WarningReason.DATA_LOSS_SUSPECTED, note)
 
     def _watch_source(self) -> None:
         def look() -> migrated_source.Positions:
@@ -328,7 +327,7 @@ class Session:
     def _source_moved(self, moved: int) -> None:
         assert self._config.migrate_from is not None  # noqa: S101 - it is watched
         text = f"the consumer of table {self._config.migrate_from.table} still works: {counted(moved, 'position')} moved there between two looks"
-        self._warnings.lasts(WarningReason.SOURCE_MOVED, text if moved else None, again=True)
+        self._progress.warnings.lasts(WarningReason.SOURCE_MOVED, text if moved else None, again=True)
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:

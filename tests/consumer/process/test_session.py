@@ -22,11 +22,11 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.batches.run_end import RunEnd
-from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig, UntilConfig
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, OnErrorConfig, PipelineConfig, StartConfig, StreamConfig, UntilConfig
 from sluice_consumer.driver_report import DriverReport, DriverWarning, ReportPhase, WarningReason
 from sluice_consumer.exits.ending import ending_of
 from sluice_consumer.kinesis.http import HttpKinesis
-from sluice_consumer.process import session, wiring
+from sluice_consumer.process import poison_ports, session, wiring
 from sluice_consumer.process.pod import ReportChange, Reporter
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.shards.bind import Task, read_shard
@@ -295,6 +295,19 @@ def test_a_batch_that_comes_again_is_reported_until_it_passes(world: World) -> N
     assert one.look() == world.reports[-1].warnings == ()
 
 
+def test_what_befalls_a_batch_that_fails_is_reported_by_its_reason(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = list[poison_ports.SessionParts]()
+    monkeypatch.setattr(poison_ports, "isolator", lambda _consumer, _engine, _how, here: ports.append(here))
+    one = world.epoch(on_error=OnErrorConfig())
+    one.begin(in_pod=False)
+    one.loop(cast("SparkEngine", world.engine(one)))
+    (here,) = ports
+    here.excluded("a record")
+    here.state("a batch")
+    here.lasting("a sink")
+    assert {str(warning) for warning in one.look()} == {"PoisonExcluded: a record", "Isolating: a batch", "OutageLasts: a sink"}
+
+
 def test_a_driver_reports_where_it_is(world: World) -> None:
     world.put(0, b"a")
     one = world.epoch()
@@ -418,7 +431,7 @@ def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(w
     heir.consumer.run(plan, world.engine(heir))
     last = world.epoch()
     last.begin(in_pod=False)
-    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last._warnings.reported[0])
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last.look()[0])
 
 
 def test_a_client_of_the_stream_goes_with_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
