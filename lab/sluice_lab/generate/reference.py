@@ -3,7 +3,7 @@
 A part is between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
 phases from its source: those it names, and those of the functions it calls.
 
-Every reason with advice has one (`tests/operator/generate/test_runbooks.py`); alerts name theirs in charts/sluice/files/alerts.yaml.
+Every reason with advice has one (`tests/lab/generate/test_runbooks.py`); alerts name theirs in charts/sluice/files/alerts.yaml.
 """
 
 from __future__ import annotations
