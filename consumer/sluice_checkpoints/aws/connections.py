@@ -87,7 +87,9 @@ class Connections:
         self._idle: deque[socket.socket] = deque()
 
     def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float = math.inf) -> HttpReply:
-        """One call, made once; its reply whatever it says. Of the URL only path and query are looked at. `timeout`: seconds, beside `whole`.
+        """One call, made once; its reply whatever it says. Of the URL only path and query are looked at.
+
+        Beside `whole`, it may take `timeout` seconds once there is a connection.
 
         Raises:
             HTTPError: no connection, or no whole reply.
@@ -99,8 +101,9 @@ class Connections:
         head = "\r\n".join((*lines, "", ""))
         if head.count("\n") != len(lines) + 1:
             raise ValueError(f"a line break in the headers {', '.join(headers)}: is there one in a credential?")
-        ends = time.monotonic() + min(self._whole, timeout)
+        began = time.monotonic()
         connection = self._taken()
+        ends = min(began + self._whole, time.monotonic() + timeout)
         try:
             connection.sendall(head.encode("latin-1") + body)
             reply = response.read(connection if math.isinf(ends) else _Bounded(connection, ends))

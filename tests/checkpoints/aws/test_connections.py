@@ -214,6 +214,19 @@ def test_a_reply_that_comes_in_time_is_taken_whole_and_the_connection_kept(monke
     assert (reply.data, dripping.closed, dripping.waits[-1]) == (b"ok", False, 1.0)
 
 
+def test_the_time_of_one_call_begins_when_there_is_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else no such call ever succeeds where a connection takes longer, for none is kept: an address that is dead is tried first."""
+    dripping: Any = Dripping(OK)
+    monkeypatch.setattr("sluice_checkpoints.aws.connections.time.monotonic", lambda: dripping.now)
+
+    def make() -> Any:
+        dripping.now += 5.0
+        return dripping
+
+    reply = Connections("host", make, 1).request("POST", "http://host/", b"", {}, 25.0)
+    assert (reply.data, dripping.closed) == (b"ok", False)
+
+
 def test_nobody_there_is_an_error_that_urllib3_names() -> None:
     with serving() as service:
         port = service.port
