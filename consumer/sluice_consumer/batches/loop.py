@@ -110,13 +110,14 @@ class Loop:
             if self._done():
                 return
             if plan is None:
-                idles = False if only else self._rests(idles)
+                idles = self._rests(idles)
                 continue
             idles = False
             if not (only or plan.replay or self._isolating):
                 self._due = started + self._timings.interval
-            full = self._runs(plan)
-            if not (full or self._isolating or self._done()):
+            committed = self._runs(plan)
+            full = committed.full if committed else frozenset()
+            if committed and not (full or self._isolating or self._done()):
                 self._drain.wait(max(0.0, self._due - self._clock()))
 
     def _left_out(self, only: frozenset[str]) -> frozenset[str]:
@@ -149,15 +150,14 @@ class Loop:
         self._drain.wait(self._timings.pause())
         return True
 
-    def _runs(self, plan: BatchPlan) -> frozenset[str]:
-        """Runs it. Returns the shards that are full: they left records that no interval is waited for."""
+    def _runs(self, plan: BatchPlan) -> Committed | None:
+        """The batch as committed, and reported. None: it failed, and what follows has had its own pause."""
         started = self._clock()
         with self._timings.watched(plan):
             committed = self._ran(plan)
-        if committed is None:
-            return frozenset()
-        self._timings.on_progress(committed, self._clock() - started)
-        return committed.full
+        if committed is not None:
+            self._timings.on_progress(committed, self._clock() - started)
+        return committed
 
     @property
     def _isolating(self) -> bool:

@@ -12,7 +12,7 @@ from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import loop, planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
-from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.batches.loop import FailedBatches, Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.shards.probes import PROBE_SECONDS
@@ -47,13 +47,14 @@ class FakeConsumer:
 
     listed_millis = 0
 
-    def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0) -> None:
-        self.clock, self.batches, self.seconds = clock, list(batches), seconds
+    def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, planning: float = 0.0) -> None:
+        self.clock, self.batches, self.seconds, self.planning = clock, list(batches), seconds, planning
         self.view = TableView({} if batches[0] is None else {"a": replace(ROW, batch=0)}, 0, frozenset())
         self.audits: list[float] = []
         self.on_audit: Callable[[], None] = lambda: None
 
     def plan(self, idle: frozenset[str]) -> BatchPlan | None:
+        self.clock.value += self.planning
         plan = planner.next_batch(self.view, idle)
         return plan if plan.rows else None
 
@@ -110,8 +111,10 @@ class Bench:
 READ = replace(ROW, records=2, readers={"1.0.0": 1}, read_by="1.0.0")
 
 
-def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
-    bench = Bench(clock, FakeConsumer(clock, READ, seconds=2.0))
+@pytest.mark.parametrize(("seconds", "planning"), [(2.0, 0.0), (0.5, 1.5)])
+def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace, seconds: float, planning: float) -> None:
+    """However long the plan takes: probes that have no answer take time."""
+    bench = Bench(clock, FakeConsumer(clock, READ, seconds=seconds, planning=planning))
     bench.loop.run()
     assert (bench.drain.waits, bench.told, bench.asked, bench.rests) == ([3.0] * 3, [2] * 3, 0, 0)
 
@@ -141,10 +144,19 @@ EVERY = {"full", "b", "c"}
 
 
 def beside_a_full_shard(
-    clock: SimpleNamespace, interval: float, *more: ShardRow, began: bool = False, searches: bool = False
+    clock: SimpleNamespace,
+    interval: float,
+    *more: ShardRow,
+    began: bool = False,
+    isolator: FailedBatches | None = None,
+    past: frozenset[str] = frozenset(),
 ) -> list[tuple[float, set[str]]]:
-    """When each batch begins, and its shards. `more`: shards that are found during the first. `began`: it was begun before, of the full shard."""
+    """When each batch begins, and its shards.
+
+    `more`: shards that are found during the first. `began`: it was begun before, of the full shard. `past`: shards past the end of the run.
+    """
     batches = list[tuple[float, set[str]]]()
+    cut = SimpleNamespace(past=lambda _view: past, reads_all=lambda _now: True, is_reached=lambda _view: False)
     rows = {name: replace(READ, id=name, batch=int(began and name == "full"), behind=int(name == "full")) for name in sorted(EVERY)}
     consumer = SimpleNamespace(view=TableView(rows, 0, frozenset()), listed_millis=0, audit=lambda: None)
     rows = rows | {row.id: replace(READ, id=row.id) for row in more}
@@ -160,27 +172,43 @@ def beside_a_full_shard(
     consumer.plan = lambda idle: planner.next_batch(consumer.view, idle)
     consumer.run = run
     drain = SimpleNamespace(is_set=lambda: clock.value > 1009, wait=lambda _seconds: 1 / 0)
-    timings = LoopTimings(interval, None, lambda _rows: {}, lambda *_: None, lambda: None, clock=lambda: clock.value)
-    Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain), Searching() if searches else None).run()
+    until = cast("RunEnd", cut) if past else None
+    timings = LoopTimings(interval, until, lambda _rows: {}, lambda *_: None, lambda: None, clock=lambda: clock.value)
+    Loop(cast("Consumer", consumer), cast("Engine", None), timings, cast("Any", drain), isolator).run()
     return batches
 
 
-class Searching:
-    """Searches for a record in one batch, of one shard."""
+@dataclass
+class Failing:
+    """Deals with batches that fail.
 
-    searching = True
+    `searches`: batches of the search for a record, each of one shard. `resumes_at`: the batch that failed before; `then`: as many after it.
+    """
+
+    searches: int = 0
+    resumes_at: int = 0
+    then: int = 0
+    offered: list[int] = field(default_factory=list)
+
+    @property
+    def searching(self) -> bool:
+        return self.searches > 0
 
     def restricted(self, plan: BatchPlan) -> BatchPlan:
+        self.offered.append(len(plan.rows))
         return replace(plan, rows=plan.rows[-1:]) if self.searching else plan
 
-    def resumes(self, _plan: BatchPlan) -> bool:
-        return False
+    def resumes(self, plan: BatchPlan) -> bool:
+        if plan.number != self.resumes_at:
+            return False
+        self.resumes_at, self.searches = 0, self.then
+        return True
 
     def failed(self, _plan: BatchPlan, error: Exception) -> None:
         raise error
 
     def passed(self, _committed: Committed) -> None:
-        self.searching = False
+        self.searches -= 1
 
 
 @pytest.mark.parametrize("interval", [0.0, 5.0])
@@ -191,10 +219,28 @@ def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interva
     assert batches == [(0.0, EVERY), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, EVERY), (7.5, alone), (9.0, alone)]
 
 
-@pytest.mark.parametrize("how", [{"began": True}, {"searches": True}], ids=["replay", "search"])
-def test_neither_a_replay_nor_a_search_begins_the_interval_of_the_other_shards(clock: SimpleNamespace, how: dict[str, bool]) -> None:
+@pytest.mark.parametrize("how", [{"began": True}, {"isolator": Failing(searches=1)}], ids=["replay", "search"])
+def test_neither_a_replay_nor_a_search_begins_the_interval_of_the_other_shards(clock: SimpleNamespace, how: dict[str, Any]) -> None:
     """Else they are never read where drivers die, or searches come, sooner than that."""
     assert beside_a_full_shard(clock, 600.0, **how)[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
+
+
+def test_a_search_is_offered_all_shards_though_one_is_full(clock: SimpleNamespace) -> None:
+    """It needs others beside the suspects."""
+    beside_a_full_shard(clock, 600.0, isolator=(failing := Failing(resumes_at=2, then=2)))
+    assert failing.offered[:4] == [3, 3, 3, 1]
+
+
+def test_a_batch_that_failed_comes_again_without_the_interval(clock: SimpleNamespace) -> None:
+    """Who deals with it has made a pause. Full shards would stand still."""
+    batches = beside_a_full_shard(clock, 600.0, isolator=Failing(resumes_at=2))
+    assert batches[:3] == [(0.0, EVERY), (1.5, EVERY), (3.0, {"full"})]
+
+
+def test_beside_a_full_shard_none_takes_part_that_is_past_the_end_of_the_run(clock: SimpleNamespace) -> None:
+    child = ShardRow("child", TRIM_HORIZON, TRIM_HORIZON)
+    batches = beside_a_full_shard(clock, 600.0, child, past=frozenset({"b", "child"}))
+    assert [shards for _, shards in batches[:3]] == [{"full", "c"}, {"full"}, {"full"}]
 
 
 def test_the_first_batch_after_a_replay_comes_at_once(clock: SimpleNamespace) -> None:
