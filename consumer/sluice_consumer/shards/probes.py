@@ -7,6 +7,7 @@ second.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.plurals import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page, ShardNotFound
 from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 
+log = logging.getLogger(__name__)
 FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one probe follows; the shard's calls of one second
 PROBE_SECONDS = 1.0  # from probe to probe of a shard that had no record for `ACTIVE_SECONDS`: one of the five calls a second that it gives to all
 ACTIVE_SECONDS = 300.0
@@ -297,3 +300,6 @@ class ProbeScheduler:
             for shard, probe in zip(due, probes, strict=True):
                 if probe is not None:
                     shard.probed(now, probe)
+            silent = [probe.failed for shard, probe in zip(due, probes, strict=True) if probe and probe.failed and shard.idle is False]
+            if silent:
+                log.warning("probes of %s have had no answer for a minute; batches read them: %s", counted(len(silent), "shard"), silent[0])

@@ -11,7 +11,17 @@ from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.shards.probes import ACTIVE_SECONDS, KEPT_SECONDS, PROBE_SECONDS, UNANSWERED_SECONDS, Every, ProbeLimits, ProbeScheduler
+from sluice_consumer.shards.probes import (
+    ACTIVE_SECONDS,
+    EMPTY,
+    KEPT_SECONDS,
+    MOST_PROBES,
+    PROBE_SECONDS,
+    UNANSWERED_SECONDS,
+    Every,
+    ProbeLimits,
+    ProbeScheduler,
+)
 
 REFUSED = "ProvisionedThroughputExceededException"
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
@@ -125,7 +135,7 @@ def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_i
     assert bench.probes([ROW]) == {"a": True}
 
 
-def test_a_shard_that_is_refused_for_a_minute_is_read_by_one_batch_and_not_by_each() -> None:
+def test_a_shard_that_is_refused_for_a_minute_is_read_by_one_batch_and_not_by_each(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(fails=Again("not now", cause=REFUSED))
     read = list[int]()
     for second in range(200):
@@ -133,15 +143,31 @@ def test_a_shard_that_is_refused_for_a_minute_is_read_by_one_batch_and_not_by_ea
             read.append(second)
         bench.now += 1
     assert read == [60, 121, 182]
+    assert caplog.messages == ["probes of 1 shard have had no answer for a minute; batches read them: not now"] * 3
 
 
 @pytest.mark.parametrize(("takes", "calls"), [(0.5, 4), (0.0, 100)])
 def test_no_probe_begins_after_a_round_has_taken_too_long(takes: float, calls: int) -> None:
     """Else slow or silent calls hold up the plan of shards that have records. Those that are left are probed first before the next plan."""
-    bench, rows = Bench(fails=Again("nothing came"), takes=takes), [replace(ROW, id=str(number)) for number in range(100)]
+    bench, rows = Bench(takes=takes), [replace(ROW, id=str(number)) for number in range(100)]
     bench.probes._threads = ThreadPoolExecutor(1)
-    bench.probes(rows)
-    assert bench.calls == calls
+    first = bench.probes(rows)
+    assert (len(first), bench.calls) == (calls, calls), "of the others nothing is known"
+    bench.now += PROBE_SECONDS
+    assert len(bench.probes(rows)) == min(100, 2 * calls)
+
+
+def test_a_shard_is_probed_again_a_while_after_its_last_probe_has_ended() -> None:
+    bench = Bench(takes=0.5)
+    bench.probes([ROW])
+    assert bench.probes.pause() == PROBE_SECONDS
+
+
+def test_who_asks_again_at_once_gets_no_further_probes() -> None:
+    bench, rows = Bench(), [replace(ROW, id=str(number)) for number in range(2 * MOST_PROBES)]
+    for _ in range(3):
+        bench.probes(rows)
+    assert bench.calls == MOST_PROBES
 
 
 def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None:
@@ -236,6 +262,16 @@ def test_a_probe_that_walks_through_empty_replies_never_takes_more_than_a_shard_
     """A sparse shard far from the tip: five replies a probe."""
     stream = Stream(share, walks=5).run()
     assert stream.most() <= 5
+
+
+def test_a_shard_that_batches_read_is_probed_less_often() -> None:
+    """Their calls count, too: two a second leave one for a probe, if it and what it may find are to fit."""
+    stream = Stream(1.0)
+    probes = ProbeScheduler(stream.probe, lambda: stream.now, ProbeLimits.of(stream.share))
+    while stream.now < stream.seconds:
+        probes([replace(ROW, batch=int(2 * stream.now))])
+        stream.now += probes.pause()
+    assert stream.a_second() == pytest.approx(5 - 2 * EMPTY, rel=0.1)
 
 
 @pytest.mark.parametrize("share", [1.0, None])
