@@ -254,7 +254,7 @@ def replays_count(patch: Patch) -> None:
     """The interval begins with whatever batch was not of full shards."""
     real = loop.Loop._runs
 
-    def runs(self: loop.Loop, plan: planner.BatchPlan) -> frozenset[str]:
+    def runs(self: loop.Loop, plan: planner.BatchPlan) -> consumer.Committed | None:
         if plan.replay:
             self._due = self._clock() + self._timings.interval
         return real(self, plan)
