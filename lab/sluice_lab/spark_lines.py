@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from sluice_consumer.sinks import delta_table
+from sluice_consumer.sinks.delta.table import FASTER, SETTINGS
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import parts, spark_jars
@@ -53,7 +53,7 @@ SMALL = (
     "tests/consumer/streaming",
     DEMO,
 )
-DELTA = {**delta_table.SETTINGS, **delta_table.FASTER, "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS}
+DELTA = {**SETTINGS, **FASTER, "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS}
 # A query of these tests runs once: to compile it is a fifth of the CPU, and gives nothing. `lake` runs the same sinks as the image does, compiled.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from sluice_consumer.sinks.lineage import LineageSnapshot, Mark
+from sluice_consumer.sinks.iceberg.lineage import LineageSnapshot, Mark
 
 CONSUMER = "c"
 

@@ -23,7 +23,8 @@ from sluice_consumer.batches.batch_letters import Letters, LetterStore
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import DeadLetterConfig
 from sluice_consumer.letters.services import KinesisLetters, SqsLetters
-from sluice_consumer.sinks import edge, stores
+from sluice_consumer.sinks import edge
+from sluice_consumer.sinks.files import stores
 from sluice_consumer.spark.engine import SparkEngine
 
 log = logging.getLogger(__name__)

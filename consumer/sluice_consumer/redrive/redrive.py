@@ -31,8 +31,9 @@ from sluice_consumer.exits.ending import ending_of, report
 from sluice_consumer.letters.stores import FIELD
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import spark_start, wiring
-from sluice_consumer.sinks import edge, stores
-from sluice_consumer.sinks.stores import HadoopStore
+from sluice_consumer.sinks import edge
+from sluice_consumer.sinks.files import stores
+from sluice_consumer.sinks.files.stores import HadoopStore
 from sluice_consumer.spark.engine import prepare
 from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.jobs import Jobs

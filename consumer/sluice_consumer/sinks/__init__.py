@@ -7,11 +7,11 @@ may decide what a batch contains, or commit it.
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_consumer.sinks.delta import delta
-from sluice_consumer.sinks.documents import json_rows
+from sluice_consumer.sinks.delta.sink import delta
+from sluice_consumer.sinks.files.parquet import committed_files, parquet
 from sluice_consumer.sinks.foreach import Part, foreach
-from sluice_consumer.sinks.iceberg import iceberg
-from sluice_consumer.sinks.parquet import committed_files, parquet
+from sluice_consumer.sinks.iceberg.sink import iceberg
+from sluice_consumer.sinks.json.documents import json_rows
 
 __all__ = ["Part", "committed_files", "delta", "foreach", "iceberg", "json_rows", "parquet", "settings"]
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_consumer.config import Config
-from sluice_consumer.sinks import options, stores
-from sluice_consumer.sinks.delta import target
-from sluice_consumer.sinks.delta_table import PROVIDER
+from sluice_consumer.sinks import options
+from sluice_consumer.sinks.delta.sink import target
+from sluice_consumer.sinks.delta.table import PROVIDER
+from sluice_consumer.sinks.files import stores
+from sluice_consumer.sinks.files.parquet import EXAMPLE as PATH_EXAMPLE
 from sluice_consumer.sinks.foreach import EXAMPLE as FUNCTION_EXAMPLE
-from sluice_consumer.sinks.iceberg import EXAMPLE as TABLE_EXAMPLE
-from sluice_consumer.sinks.iceberg import FIELD as TABLE_FIELD
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
-from sluice_consumer.sinks.parquet import EXAMPLE as PATH_EXAMPLE
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.sink import EXAMPLE as TABLE_EXAMPLE
+from sluice_consumer.sinks.iceberg.sink import FIELD as TABLE_FIELD
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 # Hadoop's core-default.xml, and the connectors' own manuals. `s3://` is left out: outside of EMR no class of Hadoop's has it, other libraries do.

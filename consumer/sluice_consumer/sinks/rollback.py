@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
-from sluice_consumer.sinks import delta_lineage
-from sluice_consumer.sinks.delta_lineage import History, TableVersion
-from sluice_consumer.sinks.lineage import LineageSnapshot, SnapshotLineage
+from sluice_consumer.sinks.delta.lineage import History, TableVersion, undoing
+from sluice_consumer.sinks.iceberg.lineage import LineageSnapshot, SnapshotLineage
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -147,7 +146,7 @@ def delta_version(history: History, place: str, consumer: str, batch: int) -> in
     """
     ours = {at: each.batch or 0 for at, each in history.items() if _is_of(each, consumer)}
     found = [at for at, number in ours.items() if number >= batch]
-    held = [at for at in found if delta_lineage.undoing(history, at) is None]
+    held = [at for at in found if undoing(history, at) is None]
     if not held:
         if ours:
             return None

@@ -11,13 +11,15 @@ from pyspark.sql import SparkSession
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.plurals import counted
 from sluice_consumer.config import Config
-from sluice_consumer.sinks import iceberg_catalog, rollback, stores
-from sluice_consumer.sinks.delta_history import whole_history
-from sluice_consumer.sinks.delta_table import DeltaTable, require
+from sluice_consumer.sinks import rollback
+from sluice_consumer.sinks.delta.history import whole_history
+from sluice_consumer.sinks.delta.table import DeltaTable, require
 from sluice_consumer.sinks.edge import in_terms_of
+from sluice_consumer.sinks.files import stores
+from sluice_consumer.sinks.files.manifest import BatchFiles, Store
 from sluice_consumer.sinks.foreach import REDRIVE
-from sluice_consumer.sinks.iceberg_table import MAIN, IcebergTable, TableHistory, branch, staging, tag
-from sluice_consumer.sinks.manifest import BatchFiles, Store
+from sluice_consumer.sinks.iceberg import catalog
+from sluice_consumer.sinks.iceberg.table import MAIN, IcebergTable, TableHistory, branch, staging, tag
 from sluice_consumer.sinks.rollback import Rollback
 
 SINKS = ("iceberg", "delta", "parquet")
@@ -63,11 +65,11 @@ def read(spark: SparkSession, sink: str, place: str, consumer: str, batch: int) 
 
 
 def _iceberg(spark: SparkSession, place: str, consumer: str, batch: int) -> Rollback:
-    iceberg_catalog.require(spark, place)
-    if not iceberg_catalog.exists(spark, place):
+    catalog.require(spark, place)
+    if not catalog.exists(spark, place):
         raise Refused(f"--place: {place}: there is no such table")
     java = IcebergTable.load(spark, place).java
-    history, parts = TableHistory(java), iceberg_catalog.parts(spark, place)
+    history, parts = TableHistory(java), catalog.parts(spark, place)
     taken = rollback.taken_out(history, rollback.identifier(parts), consumer, batch)
     if taken is None:
         return Rollback("iceberg", place, batch)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import documents
+from sluice_consumer.sinks.json import documents
 from sluice_consumer.sinks.options import RowOptions, function
 
 ARRIVAL = "approximateArrivalTimestamp"

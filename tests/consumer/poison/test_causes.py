@@ -20,7 +20,8 @@ from sluice_consumer.poison import worker_errors
 from sluice_consumer.poison.causes import Raised, RaisedLink, TaskRefusal, is_own, is_transient, kind, signature
 from sluice_consumer.poison.raised import chain, thrown
 from sluice_consumer.poison.search import CRASH, DATA, UNKNOWN, BatchFailure
-from sluice_consumer.sinks import delta_lineage, manifest
+from sluice_consumer.sinks.delta import lineage
+from sluice_consumer.sinks.files import manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited
 from sluice_consumer.spark.failures import judged, raised, refusal
@@ -474,7 +475,7 @@ BUG: Any = 7
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: delta_lineage.adding(BUG, "c", 1),
+        lambda: lineage.adding(BUG, "c", 1),
         lambda: manifest.from_json(b"no JSON"),  # json's line, for Sluice
         lambda: manifest.from_json(b'{"format": "another"}'),
     ],
@@ -502,11 +503,11 @@ def test_code_of_the_user_that_sluice_calls_is_the_users() -> None:
 
     def after() -> None:
         try:
-            delta_lineage.adding(BUG, "c", 1)
+            lineage.adding(BUG, "c", 1)
         except AttributeError:
             raise KeyError("of the user")  # noqa: B904 - as users do
 
-    for call in (lambda: delta_lineage.adding(Orders(), "c", 1), after, lambda: dict[int, int]()[1]):
+    for call in (lambda: lineage.adding(Orders(), "c", 1), after, lambda: dict[int, int]()[1]):
         found = judged(failed(call))
         assert found is not None
         assert found.kind == DATA

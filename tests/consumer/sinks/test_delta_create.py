@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sluice_consumer.sinks import delta_table
-from sluice_consumer.sinks.delta_table import HALF_MADE, DeltaTable
+from sluice_consumer.sinks.delta import table
+from sluice_consumer.sinks.delta.table import HALF_MADE, DeltaTable
 from sluice_consumer.sinks.options import RowOptions
 
 
@@ -27,8 +27,8 @@ class Session:
 
 @pytest.fixture
 def create(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(delta_table, "MAKING_SECONDS", 0.2)
-    monkeypatch.setattr(delta_table.rows, "columns", lambda _made: "id BIGINT")
+    monkeypatch.setattr(table, "MAKING_SECONDS", 0.2)
+    monkeypatch.setattr(table.rows, "columns", lambda _made: "id BIGINT")
 
     def run(session: Session, *, there: bool) -> None:
         monkeypatch.setattr(DeltaTable, "exists", lambda *_: there)

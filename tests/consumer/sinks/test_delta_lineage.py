@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_consumer.sinks.delta_lineage import History, TableVersion, adding, last_holding, undoing
+from sluice_consumer.sinks.delta.lineage import History, TableVersion, adding, last_holding, undoing
 
 
 def history(*told: str | int | tuple[str, int]) -> History:

@@ -10,8 +10,8 @@ import pytest
 from stepping import SteppedAttempt
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_consumer.sinks import manifest
-from sluice_consumer.sinks.manifest import BatchFiles, DataFile, clean, from_json, write_once
+from sluice_consumer.sinks.files import manifest
+from sluice_consumer.sinks.files.manifest import BatchFiles, DataFile, clean, from_json, write_once
 
 PLACE = BatchFiles("s3a://lake/orders", "c", 7)
 FILES = ("part-0.parquet", "arrival_day=2026-11-24/part-1.parquet", "_SUCCESS")

@@ -9,8 +9,8 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, OnErrorConfig, PipelineConfig, StreamConfig
 from sluice_consumer.sinks import needs
-from sluice_consumer.sinks.delta_table import PROVIDER
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.delta.table import PROVIDER
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 
 S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 

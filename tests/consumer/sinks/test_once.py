@@ -10,10 +10,10 @@ from lake_in_memory import CONSUMER, Lake, LakeTable
 from stepping import SteppedAttempt
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import lineage
 from sluice_consumer.sinks.conflicts import LIMIT_SECONDS, CommitConflict, Retries
-from sluice_consumer.sinks.lineage import NONE, Mark
-from sluice_consumer.sinks.once import MarkMoved, StagedLost, add_once
+from sluice_consumer.sinks.iceberg import lineage
+from sluice_consumer.sinks.iceberg.lineage import NONE, Mark
+from sluice_consumer.sinks.iceberg.once import MarkMoved, StagedLost, add_once
 from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 SOME = 300

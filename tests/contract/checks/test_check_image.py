@@ -6,8 +6,8 @@ import pytest
 
 from sluice_consumer.sinks import needs
 from sluice_consumer.sinks.class_path import ClassPath
-from sluice_consumer.sinks.delta_table import PROVIDER
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.delta.table import PROVIDER
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 from sluice_lab.machine import spark_jars
 
 DEFAULT_LINE = "4.1"

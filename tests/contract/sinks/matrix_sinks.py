@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice_consumer import sinks
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import Part, committed_files
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 
 JSON: dict[str, Any] = {"decode": "json", "schema": "id BIGINT, name STRING"}
 

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame
 
 from sluice_consumer import sinks
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import manifest, rows, stores
-from sluice_consumer.sinks.iceberg_table import FOR_EVER, IcebergTable
+from sluice_consumer.sinks import rows
+from sluice_consumer.sinks.files import manifest, stores
+from sluice_consumer.sinks.iceberg.table import FOR_EVER, IcebergTable
 from sluice_consumer.sinks.options import RowArguments, RowOptions
 
 JSON: RowArguments = {"decode": "json", "schema": "id BIGINT, name STRING"}

@@ -14,7 +14,7 @@ from sink_pipelines import JSON
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, delta, iceberg, parquet
 from sluice_consumer.sinks.edge import SinkUnavailable
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 from sluice_consumer.sinks.options import RowArguments
 
 NOBODY = "http://127.0.0.1:9"  # no server listens there

@@ -11,7 +11,7 @@ from conftest_sinks import GUEST, has_class
 from pyspark.sql import SparkSession
 from sink_pipelines import JSON
 
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 from sluice_lab.lake.storage import Storage
 
 LINES, COLUMNS = 24, 150

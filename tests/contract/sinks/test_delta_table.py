@@ -15,7 +15,7 @@ from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import delta
-from sluice_consumer.sinks.delta_table import PROVIDER, SETTINGS, DeltaTable
+from sluice_consumer.sinks.delta.table import PROVIDER, SETTINGS, DeltaTable
 from sluice_consumer.sinks.options import RowOptions
 
 pytestmark = pytest.mark.spark

@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import iceberg, iceberg_table, lineage
+from sluice_consumer.sinks import iceberg
 from sluice_consumer.sinks.conflicts import CommitConflict
-from sluice_consumer.sinks.iceberg_table import IcebergTable
-from sluice_consumer.sinks.lineage import Mark
+from sluice_consumer.sinks.iceberg import lineage
+from sluice_consumer.sinks.iceberg.lineage import Mark
+from sluice_consumer.sinks.iceberg.table import FASTER, IcebergTable
 
 CONSUMERS = 4
 pytestmark = pytest.mark.spark
@@ -186,5 +187,5 @@ def all_at_once(spark: SparkSession, table: str, batch: Batch, batches: int) -> 
 
 
 def test_the_words_of_a_conflict_are_icebergs(spark: SparkSession) -> None:
-    for name in iceberg_table.FASTER:
+    for name in FASTER:
         assert has_class(spark, f"org.apache.iceberg.exceptions.{name}") or not has_class(spark, "org.apache.iceberg.Table")

@@ -17,11 +17,11 @@ from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import DDL
-from sluice_consumer.sinks import iceberg, iceberg_catalog
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
-from sluice_consumer.sinks.iceberg_table import IcebergTable
-from sluice_consumer.sinks.lineage import Mark
-from sluice_consumer.sinks.once import MarkMoved, add_once
+from sluice_consumer.sinks import iceberg
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS, create
+from sluice_consumer.sinks.iceberg.lineage import Mark
+from sluice_consumer.sinks.iceberg.once import MarkMoved, add_once
+from sluice_consumer.sinks.iceberg.table import IcebergTable
 from sluice_consumer.sinks.options import RowOptions
 from sluice_consumer.spark.entrypoint import load
 
@@ -144,7 +144,7 @@ def test_two_drivers_make_a_table_at_once(spark: SparkSession, catalog: str, bat
 
     def make() -> None:
         barrier.wait()
-        iceberg_catalog.create(made, name, RowOptions())
+        create(made, name, RowOptions())
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(make) for _ in range(2)]:

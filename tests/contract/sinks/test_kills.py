@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from sink_pipelines import JSON
 
 from sluice_consumer.sinks import committed_files
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 from sluice_lab.lake.storage import Storage
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "2"))

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_consumer.sinks.iceberg.catalog import CATALOG_CLASS
 
 pytestmark = pytest.mark.spark
 SEARCHED = [pytest.param(name, marks=() if name == "parquet" else pytest.mark.lake) for name in WAYS]  # many batches; the others in `make test-lake`

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import committed_files, manifest, parquet, stores
+from sluice_consumer.sinks import committed_files, parquet
+from sluice_consumer.sinks.files import manifest, stores
 from sluice_consumer.sinks.rows import FILE_SIZE
 from sluice_lab.aws.proxy import ProxiedCall, ProxiedReply, Upstream, proxy
 from sluice_lab.lake.storage import Storage

@@ -17,7 +17,7 @@ from sink_pipelines import JSON
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, delta, iceberg, parquet, rollback_reading
-from sluice_consumer.sinks.iceberg_table import IcebergTable
+from sluice_consumer.sinks.iceberg.table import IcebergTable
 
 pytestmark = pytest.mark.spark
 

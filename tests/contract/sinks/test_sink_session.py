@@ -11,7 +11,7 @@ from conftest_process import Consuming
 from conftest_sinks import has_class
 from pyspark.sql import SparkSession
 
-from sluice_consumer.sinks.delta_table import PROVIDER
+from sluice_consumer.sinks.delta.table import PROVIDER
 
 SUBMIT = "PYSPARK_SUBMIT_ARGS"
 pytestmark = [pytest.mark.spark, pytest.mark.lake]

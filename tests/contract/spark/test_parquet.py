@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import PipelineConfig, StreamConfig
-from sluice_consumer.sinks.stores import RenamingStore
+from sluice_consumer.sinks.files.stores import RenamingStore
 
 pytestmark = pytest.mark.spark
 

@@ -23,7 +23,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, 
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.redrive import redrive
 from sluice_consumer.redrive.redrive import ConsumerLetters
-from sluice_consumer.sinks import stores
+from sluice_consumer.sinks.files import stores
 
 pytestmark = pytest.mark.spark
 FIRST = DeadLetter("c", "orders", "shardId-000000000000", "9", 0, 1_700_000_000_123, "k", b"one", 7, 3, "ValueError: no")

@@ -20,8 +20,8 @@ from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options, rows
 from sluice_consumer.sinks.conflicts import CommitConflict, Retries
-from sluice_consumer.sinks.delta_history import KnownBatches, check_held, marked
-from sluice_consumer.sinks.delta_table import FASTER, SETTINGS, DeltaTable, require
+from sluice_consumer.sinks.delta.history import KnownBatches, check_held, marked
+from sluice_consumer.sinks.delta.table import FASTER, SETTINGS, DeltaTable, require
 from sluice_consumer.sinks.edge import chain, in_terms_of
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import readable
-from sluice_consumer.sinks.document_values import forms, unfit, unreadable
+from sluice_consumer.sinks.json.values import forms, unfit, unreadable
 from sluice_consumer.sinks.options import INDEX
 
 CORRUPT = "_corrupt_record"

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import manifest, options, rows, stores
+from sluice_consumer.sinks import options, rows
 from sluice_consumer.sinks.edge import in_terms_of
+from sluice_consumer.sinks.files import manifest, stores
 
 EXAMPLE = "as in s3a://lake/orders"
 

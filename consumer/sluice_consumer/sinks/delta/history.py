@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import delta_lineage
-from sluice_consumer.sinks.delta_lineage import RESTORE, TableVersion
-from sluice_consumer.sinks.delta_table import DeltaTable
+from sluice_consumer.sinks.delta import lineage
+from sluice_consumer.sinks.delta.lineage import RESTORE, TableVersion
+from sluice_consumer.sinks.delta.table import DeltaTable
 
 RETENTION = "delta.setTransactionRetentionDuration"
 ANEW = "sluice.anew."
@@ -82,11 +82,11 @@ def check_held(spark: SparkSession, table: DeltaTable, key: tuple[str, str, int]
     consumer, application, batch = key
     for limit in LOOKS:
         history = _history(spark, table, limit)
-        added = delta_lineage.adding(history, application, batch)
+        added = lineage.adding(history, application, batch)
         if added is not None or limit is None or len(history) < limit:
             break
-    if undo := delta_lineage.undoing(history, added):
-        back = delta_lineage.last_holding(history, added) if added is not None else undo.version - 1
+    if undo := lineage.undoing(history, added):
+        back = lineage.last_holding(history, added) if added is not None else undo.version - 1
         raise Refused(
             f"{table.field}: {table.place}: batch {batch} of consumer {consumer} was added, and {undo.operation} (version {undo.version}) took it "
             f"out of the table; Delta's log still has its number. "

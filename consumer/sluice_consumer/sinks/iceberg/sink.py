@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import iceberg_catalog, options, rows
+from sluice_consumer.sinks import options, rows
 from sluice_consumer.sinks.edge import in_terms_of
-from sluice_consumer.sinks.iceberg_table import IcebergTable
-from sluice_consumer.sinks.once import add_once, holds
+from sluice_consumer.sinks.iceberg import catalog
+from sluice_consumer.sinks.iceberg.once import add_once, holds
+from sluice_consumer.sinks.iceberg.table import IcebergTable
 
 log = logging.getLogger(__name__)
 FIELD = "pipeline.args.table"
@@ -37,9 +38,9 @@ class Iceberg:
         asked, name = options.rows(given), options.text(given, "table", EXAMPLE)
         rows.check(spark, asked)
         with in_terms_of(FIELD, name):
-            iceberg_catalog.require(spark, name)
-            if not iceberg_catalog.exists(spark, name) and not options.create(given):
-                raise iceberg_catalog.missing(name, asked)
+            catalog.require(spark, name)
+            if not catalog.exists(spark, name) and not options.create(given):
+                raise catalog.missing(name, asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Unpack[options.TableArguments]) -> None:
         """Adds the rows of one batch. Keyword arguments replace `info.args`. Of a batch that the table holds, no rows are made.
@@ -51,14 +52,14 @@ class Iceberg:
         args = options.known(given or info.args, options.TableArguments)
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
         with in_terms_of(FIELD, name):
-            if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
+            if catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
                 pipelines.LETTERS.storing(info.consumer)
                 log.info("batch %s of %s is in %s already", info.batch, info.consumer, name)
                 return
         made = rows.rows(batch, asked)
         with in_terms_of(FIELD, name), rows.file_size(spark, asked):
             if options.create(args):
-                iceberg_catalog.create(made, name, asked)
+                catalog.create(made, name, asked)
             table = IcebergTable.load(spark, name)
             table.frame = made
             pipelines.LETTERS.storing(info.consumer)

@@ -21,11 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import lineage
 from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.edge import chain
-from sluice_consumer.sinks.lineage import LineageSnapshot, Mark
-from sluice_consumer.sinks.once import MarkMoved, Publish, StagedLost
+from sluice_consumer.sinks.iceberg import lineage
+from sluice_consumer.sinks.iceberg.lineage import LineageSnapshot, Mark
+from sluice_consumer.sinks.iceberg.once import MarkMoved, Publish, StagedLost
 
 CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
 FOR_EVER = 2**63 - 1

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks.conflicts import CommitConflict, Retries
-from sluice_consumer.sinks.lineage import NONE, Mark
+from sluice_consumer.sinks.iceberg.lineage import NONE, Mark
 
 log = logging.getLogger(__name__)
 Publish = Callable[[int], None]

@@ -1,0 +1,1 @@
+"""Parquet files in object stores and file systems, and a manifest for each batch (docs/sinks.md, "Parquet")."""

@@ -1,0 +1,1 @@
+"""JSON documents of records as rows with types (docs/sinks.md, "JSON documents")."""
