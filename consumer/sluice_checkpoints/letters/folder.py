@@ -22,14 +22,18 @@ class LetterFolder(Protocol):
     """Where dead letters are."""
 
     def names(self, *suffixes: str) -> Iterator[str]:
-        """Paths of all files with one of these suffixes, three levels below the folder, in order."""
+        """Paths of all files with one of these suffixes, three levels below the folder, in order.
+
+        Raises:
+            Refused: there is no such folder or bucket, or it may not be read. ServiceUnavailable: no answer, or there are no credentials now.
+        """
         ...
 
     def read(self, name: str) -> str:
         """One of them.
 
         Raises:
-            Refused: it is not there.
+            Refused: it is not there, or may not be read. ServiceUnavailable: as above.
         """
         ...
 
@@ -41,11 +45,6 @@ class DiskFolder:
         self._root = root
 
     def names(self, *suffixes: str) -> Iterator[str]:
-        """See `LetterFolder`.
-
-        Raises:
-            Refused: there is no such folder.
-        """
         if not self._root.is_dir():
             raise Refused(f"--path {self._root}: there is no such folder; check the path")
         return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*")) if file.name.endswith(suffixes))
@@ -65,11 +64,6 @@ class S3Folder:
         self._patience = patience or Patience()
 
     def names(self, *suffixes: str) -> Iterator[str]:
-        """See `LetterFolder`.
-
-        Raises:
-            Refused: the bucket does not exist, or may not be read. ServiceUnavailable: S3 does not answer, or there are no credentials now.
-        """
         return iter(self._call("ListObjectsV2", f"--path s3://{self._bucket}/{self._prefix}", lambda: self._listed(suffixes)))
 
     def _listed(self, suffixes: tuple[str, ...]) -> list[str]:
@@ -78,7 +72,6 @@ class S3Folder:
         return [key.removeprefix(self._prefix) for key in keys if key.endswith(suffixes)]
 
     def read(self, name: str) -> str:
-        """See `LetterFolder`, and `names` for the other error."""
         return self._call(
             "GetObject", name, lambda: str(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read().decode())
         )

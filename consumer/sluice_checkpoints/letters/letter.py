@@ -31,7 +31,11 @@ class DeadLetters(Protocol):
     """Where final dead letters are kept."""
 
     def write(self, letter: DeadLetter) -> None:
-        """Returns once the dead letter is stored for good. Written again, it is the same dead letter."""
+        """Returns once the dead letter is stored for good. Written again, it is the same dead letter.
+
+        Raises:
+            Refused: it is too large, or its destination is gone. SinkUnavailable: it was not taken.
+        """
         ...
 
 

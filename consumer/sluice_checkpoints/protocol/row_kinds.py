@@ -171,7 +171,7 @@ def kind_of(key: str) -> RowKind | None:
 
 
 class OwnTable:
-    """A `Table` whose reads refuse rows that Sluice does not write. Writes pass unchanged."""
+    """A `Table` whose reads raise `Refused` at rows that Sluice does not write, but for rows that are only compared (`batch_get`)."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -181,24 +181,13 @@ class OwnTable:
         return self._table.name
 
     def get(self, key: str) -> Item | None:
-        """See `Table.get`.
-
-        Raises:
-            Refused: the row is not one that Sluice writes.
-        """
         item = self._understood(key, lambda: self._table.get(key))
         return item and self._checked(item)
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
-        """See `Table.batch_get`; these rows are only compared."""
         return self._table.batch_get(keys)
 
     def scan(self) -> Iterator[Item]:
-        """See `Table.scan`.
-
-        Raises:
-            Refused: a row is not one that Sluice writes.
-        """
         return map(self._checked, self.anything())
 
     def anything(self) -> Iterator[Item]:

@@ -27,6 +27,9 @@ class LetterStore(Protocol):
 
         Returns:
             Their entry. None: they cannot be held back, and were sent for good.
+
+        Raises:
+            Refused: one is too large. Fenced: a later epoch took over. SinkUnavailable, LetterNotWritten: they were not taken.
         """
         ...
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.store import Epoch
-from sluice_consumer import logs
+from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning
 from sluice_consumer.exits import stacks
 from sluice_consumer.exits.ending import END_REACHED, STOPPED, Ending, Interrupted, ending_of
-from sluice_consumer.group import sink_settings
 from sluice_consumer.group.ends import ends_for_good
 from sluice_consumer.group.messages import Begin, Over, shortened
 from sluice_consumer.group.prepare_watch import PrepareControls, PrepareWatch, StartOverdue
@@ -31,6 +31,7 @@ from sluice_consumer.process import pod
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import threads
+from sluice_consumer.spark.conf import EXTENSIONS
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.job_tags import PREFIX, TaggedWork, tag_of
 from sluice_consumer.spark.jobs import Remembered
@@ -235,7 +236,7 @@ class ConsumerRun:
         assert work.consumer.row is not None  # noqa: S101 - begin() set it
         spark = self._ports.spark.newSession()
         self._work = TaggedWork(spark, tag_of(work.consumer.row.consumer_id, self._begin.generation))
-        sink_settings.give(spark, self._config)
+        give_settings(spark, self._config)
         work.wait_out()
         self._queue_up()
         with self._preparing(), PrepareWatch(self._over_prepare(watch)).watching():
@@ -297,3 +298,24 @@ class ConsumerRun:
 def _log_threads() -> None:
     with contextlib.suppress(Exception):
         log.error("Python's threads:\n%s", stacks.python_stacks())
+
+
+def give_settings(spark: SparkSession, config: Config) -> None:
+    """Sets in the consumer's session what its sink asks for. What `sparkConf` says stays.
+
+    Raises:
+        Refused: Spark takes a setting only when it starts, and was started without it.
+    """
+    for key, asked in sinks.settings(config.pipeline.entrypoint, config.pipeline.args).items():
+        has: str | None = spark.conf.get(key, None)
+        if key == EXTENSIONS and not set(asked.split(",")) <= set((has or "").split(",")):
+            raise _missing(key, asked)
+        if has is None:
+            try:
+                spark.conf.set(key, asked)
+            except PySparkException as error:
+                raise _missing(key, asked) from error
+
+
+def _missing(key: str, asked: str) -> Refused:
+    return Refused(f"pipeline.entrypoint: its sink needs {key}={asked}, and Spark was started without it; add it to sparkConf of the pool")

@@ -149,20 +149,10 @@ class SqsLetters:
         self._most = self._service.checked(_most)
 
     def write(self, letter: DeadLetter) -> None:
-        """See `DeadLetters`.
-
-        Raises:
-            Refused: the dead letter is too large, or the queue is gone. SinkUnavailable: SQS did not take it.
-        """
         self.check(letter)
         self._service.call("SendMessage", "send_message", request(self._service.place, letter))
 
     def check(self, letter: DeadLetter) -> None:
-        """See `Queue`.
-
-        Raises:
-            Refused: the dead letter is too large. SinkUnavailable: SQS did not say what it takes.
-        """
         self._most = self._most or _most(self._service)
         self._service.fitting(letter, _size(request(self._service.place, letter)), self._most)
 
@@ -218,21 +208,11 @@ class KinesisLetters:
         self._most = self._service.checked(self._asked)
 
     def write(self, letter: DeadLetter) -> None:
-        """See `DeadLetters`.
-
-        Raises:
-            Refused: the dead letter is too large, or the stream is gone. SinkUnavailable: Kinesis did not take it.
-        """
         self.check(letter)
         key, data = _record(letter)
         self._service.call("PutRecord", "put_record", {**self._stream, "PartitionKey": key, "Data": data})
 
     def check(self, letter: DeadLetter) -> None:
-        """See `Queue`.
-
-        Raises:
-            Refused: the dead letter is too large. SinkUnavailable: Kinesis did not say what it takes.
-        """
         self._most = self._most or self._asked(self._service)
         self._service.fitting(letter, sum(map(len, _record(letter))), self._most)
 

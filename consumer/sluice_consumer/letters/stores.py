@@ -44,11 +44,6 @@ class NamedFailures:
         self._store = store
 
     def hold(self, name: PendingName, letters: Letters) -> str | None:
-        """See `LetterStore`.
-
-        Raises:
-            LetterNotWritten: the store raised what none of ours does. Else what the store raises.
-        """
         first = letters[0]
         with _named(f"the dead letter of record {first.sequence}/{first.sub} of {first.shard}"):
             return self._store.hold(name, letters)
@@ -57,11 +52,6 @@ class NamedFailures:
         return self._store.held()
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`.
-
-        Raises:
-            LetterNotWritten: see `hold`.
-        """
         with _named(f"{entry}: a dead letter of a committed batch"):
             return self._store.publish(entry)
 
@@ -95,11 +85,6 @@ class FileLetters:
             self._store, self._path = stores.hadoop_store(spark, path, FIELD), path.rstrip("/")
 
     def write(self, letter: DeadLetter) -> None:
-        """See `DeadLetters`.
-
-        Raises:
-            Refused, SinkUnavailable: the store did not take it.
-        """
         with edge.in_terms_of(FIELD, self._path):
             self._store.create(f"{self._path}/{letter.path}", letter.to_json().encode())
 
@@ -165,7 +150,11 @@ class Queue(DeadLetters, Protocol):
     """A queue or stream of dead letters."""
 
     def check(self, letter: DeadLetter) -> None:
-        """Refuses a dead letter that it would not take."""
+        """Refuses a dead letter that it would not take.
+
+        Raises:
+            Refused: it is too large. SinkUnavailable: the service did not say what it takes.
+        """
         ...
 
 
@@ -180,11 +169,6 @@ class TableLetters:
         self._texts = pending_letters.held(store)
 
     def hold(self, name: PendingName, letters: Letters) -> str | None:
-        """See `LetterStore`.
-
-        Raises:
-            Refused: a dead letter is too large. Fenced: a later epoch took over. SinkUnavailable: the queue did not take what finds no room.
-        """
         for letter in letters:
             self._queue.check(letter)
         texts = self._texts | {str(name): pending.to_text(letters)}
@@ -199,7 +183,6 @@ class TableLetters:
         return {f"{ROW}{name}": (PendingName.parse(name), pending.from_text(text, f"row letters: {name}")) for name, text in self._texts.items()}
 
     def publish(self, entry: str) -> bool:
-        """See `LetterStore`. What was sent before, and is not known to be, is sent again."""
         text = self._texts.get(entry.removeprefix(ROW))
         for letter in pending.from_text(text, entry) if text is not None else ():
             self._queue.write(letter)

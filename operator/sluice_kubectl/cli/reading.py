@@ -17,9 +17,8 @@ from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
 from sluice_kubectl.cli import tables
 from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Terminal, command
-from sluice_kubectl.screens.fleet import fleet, lags, pool_list
+from sluice_kubectl.screens.fleet import fleet, lags, pool_list, shard_screen
 from sluice_kubectl.screens.one import event_table, one_consumer
-from sluice_kubectl.screens.shards import shard_screen
 from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
 from sluice_kubectl.views.consumer import dynamodb_endpoint as endpoint_of

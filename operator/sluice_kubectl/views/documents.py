@@ -1,12 +1,15 @@
-"""Values as JSON documents: what `-o json` prints. Fields are added in later versions, never renamed. Pure."""
+"""Views as people and scripts get them: words of strangers fit for a screen, and the JSON documents of `-o json`. Pure.
+
+Fields of documents are added in later versions, never renamed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sluice_operator.names import camel
+from sluice_operator.names import camel, printable
 
 
 def document(value: Any) -> Any:
@@ -21,3 +24,23 @@ def document(value: Any) -> Any:
 def stamp(moment: datetime) -> str:
     """`2026-11-25T12:00:00Z`."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+View = TypeVar("View")
+
+
+def shown(view: View) -> View:
+    """The same dataclass, tuple or text; each text in it is one printable line."""
+    return _shown(view)  # type: ignore[no-any-return]
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, tuple):
+        return tuple(_shown(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _shown(each) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _shown(getattr(value, field.name)) for field in fields(value)})
+    return value

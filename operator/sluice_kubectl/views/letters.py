@@ -10,8 +10,8 @@ from typing import Any
 
 from sluice_kubectl.views.actions import NotOffered, required
 from sluice_kubectl.views.consumer import region
+from sluice_kubectl.views.documents import shown
 from sluice_kubectl.views.part import ObjectPart, name_of
-from sluice_kubectl.views.words import shown
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE, GROUP
 from sluice_operator.observe.seats import SEAT

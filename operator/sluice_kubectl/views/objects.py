@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from sluice_kubectl.views.documents import shown
 from sluice_kubectl.views.part import ObjectPart
-from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]

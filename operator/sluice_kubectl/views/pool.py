@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.consumer import ConditionView, is_paused, readiness
+from sluice_kubectl.views.documents import shown
 from sluice_kubectl.views.part import ObjectPart
-from sluice_kubectl.views.words import shown
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from sluice_kubectl.views.words import shown
+from sluice_kubectl.views.documents import shown
 
 Json = dict[str, Any]
 POSITION = ("at", "millis", "sequence", "sub")

@@ -169,7 +169,7 @@ class Prepared:
 def test_a_run_whose_prepare_works_is_named_if_the_driver_dies(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> None:
     """Memory and native code end all consumers in `prepare`, too. Each pod would die of it, and nobody would be put out."""
     monkeypatch.setattr("sluice_consumer.group.consumer_run.TaggedWork", lambda *_: Work())
-    monkeypatch.setattr("sluice_consumer.group.consumer_run.sink_settings.give", lambda *_: None)
+    monkeypatch.setattr("sluice_consumer.group.consumer_run.give_settings", lambda *_: None)
     run, doing = Run(DRAINED), list[ArmedTimer | None]()
     context = SimpleNamespace(setLocalProperty=lambda *_: None)
     run._ports = replace(run._ports, spark=cast("Any", SimpleNamespace(newSession=lambda: None, sparkContext=context)), doing=doing.append)

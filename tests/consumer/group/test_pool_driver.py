@@ -16,7 +16,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer import sinks
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.driver_report import ReportPhase
-from sluice_consumer.group import group_executors, pool_config, report_files, sink_settings
+from sluice_consumer.group import consumer_run, group_executors, pool_config, report_files
 from sluice_consumer.group.group_executors import GroupExecutors
 from sluice_consumer.group.report_files import POOL, ReportFile
 from sluice_consumer.spark.conf import EXTENSIONS
@@ -65,7 +65,7 @@ class Conf:
 def given(monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], has: dict[str, str]) -> dict[str, str]:
     monkeypatch.setattr(sinks, "settings", lambda *_: asked)
     conf = Conf(dict(has))
-    sink_settings.give(cast("Any", SimpleNamespace(conf=conf)), SINK)
+    consumer_run.give_settings(cast("Any", SimpleNamespace(conf=conf)), SINK)
     return conf.values
 
 

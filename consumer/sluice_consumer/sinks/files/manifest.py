@@ -38,7 +38,7 @@ class Store(Protocol):
         """Makes a file, whole, if there is none; False if there is one. Atomic.
 
         Raises:
-            OSError: the file system failed; the file may be there.
+            OSError: the file system failed; the file may be there. Refused: the server does not know the condition.
         """
         ...
 

@@ -60,11 +60,6 @@ class S3Store(HadoopStore):
     _tried: ClassVar[set[str]] = set()
 
     def create(self, path: str, content: bytes) -> bool:
-        """See `Store`.
-
-        Raises:
-            Refused: the server does not know the condition.
-        """
         made, bucket = self._put(path, content), str(self._files.getUri())
         if made and bucket not in self._tried:
             if self._put(path, content):
