@@ -35,7 +35,7 @@ ALERTS = Path(__file__).parents[3] / "charts" / "sluice" / "files" / "alerts.yam
 ALERT = re.compile(r"(?s)- alert: (\w+)\n.*?runbook: runbooks\.md#([\w-]+)")
 
 RUNBOOKS: dict[str, tuple[str, ...]] = {
-    "A consumer is behind": ("HotShard", "NoGain", "NotBusy", "AtMaximum", "AtActiveShards", "NoFigures"),
+    "A consumer is behind": ("HotShard", "NoGain", "NotBusy", "AtMaximum", "AtActiveShards"),
     "Records are about to expire": ("RetentionNear",),
     "Records may be lost": ("DataLost", "DataLossSuspected"),
     "The operator cannot act on a resource": ("SpecInvalid", "ReconcileFailed", "ApiRefused"),

@@ -308,7 +308,7 @@ def _attempt(meta: Json) -> int:
 
 
 def _attempt_of_executor(labels: Json) -> int:
-    """The attempt in its label; 0 without one: an earlier operator created its driver."""
+    """The attempt in its label; 0 without one."""
     found = re.fullmatch(r"[0-9]{1,9}", text(labels, ATTEMPT) or "")
     return int(found[0]) if found else 0
 

@@ -187,10 +187,6 @@ FAILURES: dict[str, Advice] = {
         "asks for no more executors, and uses those that run; when these are enough, gives the others up",
         "Run `kubectl sluice events NAME`, and `kubectl sluice logs NAME` for a quota. Then make room, or lower spec.autoscale.max",
     ),
-    "NoFigures": Advice(
-        "keeps the number of executors",
-        "Update spec.pipeline.image to the operator's version, or remove spec.autoscale and set replicas; then run `kubectl apply`",
-    ),
     "PoolMissing": Advice(
         "starts nothing; the positions stay", "Create the pool, correct spec.pool, or remove it to run a driver of its own; then run `kubectl apply`"
     ),

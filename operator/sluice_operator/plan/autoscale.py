@@ -128,8 +128,7 @@ def _undecidable(view: View, pod: Pod, before: AutoscaleStatus) -> tuple[str, st
         (differs and late is None, "ExecutorsPending", short(report.executors, before.replicas, trouble_of_executors(view))),
         (differs and not report.executors, scaling.OVERDUE, late or ""),
         (searches, "Isolating", f"{pod.name} searches for a record, in small batches"),
-        (report.busy is None, "NoFigures", f"{pod.name} does not report how busy it is, because its image is of an earlier version"),
-        (report.millis_behind_latest is None, "Measuring", f"{pod.name} has not read a record yet"),
+        (report.busy is None or report.millis_behind_latest is None, "Measuring", f"{pod.name} has not read a record yet"),
     )
     return next(((reason, text) for holds, reason, text in causes if holds), None)
 

@@ -35,7 +35,6 @@ def awaited(view: View) -> str | None:
     cases = (  # the first that holds, and its words
         (view.on_trial and trial is not None, f"version {trial.hash if trial else ''} is on trial, and a version has a standby when it is proven"),
         (not works, "the driver gets a standby when it holds every shard"),
-        (not view.keeps_table, "an earlier operator created the driver; the next one gets a standby"),
         (view.status.restarts.count > FAILURES, failed),
         (bool(left), waits),
     )

@@ -158,8 +158,7 @@ def note_stability(view: View) -> Status:
 def note_pods(view: View) -> Status:
     """The number of executors that are not being deleted, and the selector that finds them (a string: HPA reads it).
 
-    Executors of a standby are idle, so they belong to neither: HPA takes the mean over all pods that the selector finds. Executors of a driver that
-    an earlier operator created have no number of an attempt, and those of a standby have one.
+    Executors of a standby are idle, so they belong to neither: HPA takes the mean over all pods that the selector finds.
     With `executor.inDriver` a driver that runs is the one executor.
     """
     drivers = tuple(pod for pod in view.observed.drivers if pod != view.standby_pod)
@@ -167,8 +166,7 @@ def note_pods(view: View) -> Status:
     count = sum(1 for pod in places if not pod.deleting and not pod.finished)
     selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
     if view.status.standby is not None:
-        unlabelled = any(pod.owner == view.driver.uid and not pod.attempt for pod in view.own_executors)
-        selector += ",!sluice.dev/attempt" if unlabelled else f",sluice.dev/attempt={view.driver.attempt}"
+        selector += f",sluice.dev/attempt={view.driver.attempt}"
     return replace(view.status, replicas=count, selector=selector)
 
 

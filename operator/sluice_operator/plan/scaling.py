@@ -23,7 +23,7 @@ STEPS = 2  # additions that may be in vain
 GAIN = 0.9  # a record has to take at most this part of the time that it took before
 HOLD = timedelta(hours=1)  # until more executors are tried again
 OVERDUE = "ExecutorsOverdue"  # executors that were asked for do not come
-LIMITS = ("HotShard", "NoGain", "NotBusy", "AtMaximum", "AtActiveShards", "NoFigures", OVERDUE)
+LIMITS = ("HotShard", "NoGain", "NotBusy", "AtMaximum", "AtActiveShards", OVERDUE)
 """Reasons for which a consumer that needs more executors gets none. Each has an advice, and a condition while it holds."""
 
 

@@ -69,8 +69,6 @@ DEFAULTS: Json = {
 }
 """The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""
 RESTARTING = [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]
-TO_THE_LETTER = {"args", "podTemplate"}
-"""Fields in which those operators took an empty map for something."""
 RESET_FIELDS = ("stream", "checkpoints", "position", "pipeline", "serviceAccountName", "driver")
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
@@ -89,11 +87,7 @@ class DesiredSpec:
 
     def is_hash(self, found: str | None) -> bool:
         """Whether a driver with this hash carries the spec out."""
-        return found in self._driver_hashes
-
-    @cached_property
-    def _driver_hashes(self) -> set[str]:
-        return {self.driver_hash, *_written(self.raw, RESTARTING)}
+        return found == self.driver_hash
 
     @property
     def version(self) -> Json:
@@ -126,7 +120,7 @@ class DesiredSpec:
 
     def is_job_hash(self, found: str) -> bool:
         """Whether a Job with this hash runs what the spec says."""
-        return found in {self.job_hash, *_written(self.raw, MIGRATION_FIELDS)}
+        return found == self.job_hash
 
 
 def written_hash(raw: Json) -> str:
@@ -165,23 +159,9 @@ def _in_utc(time: str) -> str:
         return time
 
 
-def _written(raw: Json, keys: Iterable[str]) -> set[str]:
-    """The hashes of operators up to 0.1, over these fields as they are written; the later ones did not distinguish an empty map from none."""
-    chosen = _chosen(raw, keys)
-    return {digest(chosen, 12), digest(_stated(chosen), 12)}
-
-
 def _chosen(raw: Json, keys: Iterable[str]) -> Json:
     """These fields, without what is as the schema's defaults have it."""
     return {key: kept for key in keys if (kept := _without_default(raw.get(key), DEFAULTS.get(key))) is not None}
-
-
-def _stated(value: Any) -> Any:
-    """Without null, and without maps and lists that are empty, except in fields that are kept exactly as written."""
-    if not isinstance(value, dict):
-        return value
-    stated = {key: each if key in TO_THE_LETTER else _stated(each) for key, each in value.items()}
-    return {key: each for key, each in stated.items() if each is not None and each not in ({}, [])}
 
 
 def _without_default(value: Any, default: Any) -> Any:

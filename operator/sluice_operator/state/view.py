@@ -143,10 +143,7 @@ class View:
 
     @property
     def keeps_table(self) -> bool:
-        """Whether the next driver finds the present one's lease. In another table both would work at once.
-
-        False if the driver's pod does not say: an earlier operator created it.
-        """
+        """Whether the next driver finds the present one's lease. In another table both would work at once."""
         pod = self.driver_pod
         return pod is not None and self.wanted is not None and pod.table_hash == self.wanted.table_hash
 

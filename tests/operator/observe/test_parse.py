@@ -183,6 +183,5 @@ def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
 
 @pytest.mark.parametrize(("label", "attempt"), [("7", 7), (None, 0), ("", 0), ("seven", 0), ("9" * 40, 0), ("-1", 0)])
 def test_the_attempt_of_an_executor_is_in_its_label(label: str | None, attempt: int) -> None:
-    """One without a number belongs to a driver that an earlier operator created."""
     labels = {"sluice.dev/consumer": "orders", "sluice.dev/role": "executor"} | ({} if label is None else {"sluice.dev/attempt": label})
     assert parse.pod({"metadata": {"name": "orders-1-exec-4", "uid": "u", "labels": labels}}).attempt == attempt

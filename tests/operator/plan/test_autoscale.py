@@ -171,7 +171,7 @@ def test_a_spec_that_is_new_has_the_whole_deadline() -> None:
         (reported(phase="Starting"), "DriverStarting"),
         (reported(held_shards=3), "DriverStarting"),
         (reported(warnings=("Isolating: batch 7",)), "Isolating"),
-        (reported(busy=None), "NoFigures"),
+        (reported(busy=None), "Measuring"),
         (reported(millis_behind_latest=None), "Measuring"),
         (reported(executors=1), "ExecutorsPending"),
         (reported(draining=(DrainStatus(pod="orders-exec-2"),)), "ExecutorsPending"),

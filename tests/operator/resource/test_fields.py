@@ -13,7 +13,7 @@ from simulated_cluster import SPEC
 
 from sluice_lab.generate import crd
 from sluice_operator.resource import wording
-from sluice_operator.resource.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
+from sluice_operator.resource.changes import CHANGES, DesiredSpec, migration_hash
 from sluice_operator.resource.fields import ExecutorSpec, InvalidSpec, Spec, parse
 from sluice_operator.resource.quantities import quantity
 from sluice_operator.resource.sizes import executor_settings
@@ -270,20 +270,6 @@ def test_an_empty_map_or_list_restarts_nothing(change: Json) -> None:
 )
 def test_an_empty_map_that_may_mean_something_restarts(change: Json) -> None:
     assert hashed(**change) != hashed()
-
-
-@pytest.mark.parametrize("change", EMPTY, ids=json.dumps)
-def test_a_driver_of_an_operator_that_told_empty_from_absent_is_not_restarted(change: Json) -> None:
-    raw = {**SPEC, **change}
-    restarting = {key: value for key, value in raw.items() if CHANGES[key] is ChangeCost.RESTART}
-    cut = {key: value for key, value in restarting.items() if key != "batch"}  # it was dropped as a default
-    if cut.get("executor", {}).get("cores") == 1:
-        cut["executor"] = {key: value for key, value in cut["executor"].items() if key != "cores"}
-    wanted = DesiredSpec(parse(raw), raw)
-    assert wanted.is_hash(digest(cut, 12))
-    assert wanted.is_hash(wanted.driver_hash)
-    assert not wanted.is_hash(hashed(batch={"intervalSeconds": 6}))
-    assert not wanted.is_hash(None)
 
 
 def test_what_the_driver_reads_restarts_it() -> None:
