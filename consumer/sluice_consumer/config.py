@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from sluice_checkpoints.aws.role import AssumedRole, RoleFields, assumed_role, check_partition, session_name_of
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.names import camel
 from sluice_checkpoints.stream.address import STREAM_ARN, STREAM_NAME, StreamAddress, located
 
 T = TypeVar("T")
@@ -472,16 +473,11 @@ def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) ->
         raise Refused(f"onError.deadLetter.kinesis: is the same as {same}; its dead letters would come as records, so name another stream")
 
 
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(part.title() for part in tail)
-
-
 def _read(kind: type[T], document: Any, where: str) -> T:
     if not isinstance(document, dict):
         raise Refused(f"{where or 'the configuration'}: expected an object, not {document!r}")
     hints = typing.get_type_hints(kind)
-    fields = {_camel(f.name): f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # every T here is a dataclass
+    fields = {camel(f.name): f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # every T here is a dataclass
     if unknown := sorted(set(document) - set(fields)):
         raise Refused(f"{where}{unknown[0]}: unknown setting; this version knows {', '.join(sorted(fields))}")
     required = (k for k, f in fields.items() if f.default is f.default_factory is dataclasses.MISSING)

@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from sluice_checkpoints.names import camel
+
 
 class ReportPhase(StrEnum):
     """What the driver does."""
@@ -122,12 +124,7 @@ class DriverReport:
 
 
 def _known(value: DriverReport | SpecVersion) -> dict[str, Any]:
-    return {_camel(field.name): known for field in fields(value) if (known := getattr(value, field.name)) is not None}
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+    return {camel(field.name): known for field in fields(value) if (known := getattr(value, field.name)) is not None}
 
 
 def _plain(value: object) -> Any:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row
 
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.columns import readable
 
 Prepare = TypeVar("Prepare", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab import everything, places, program
 from sluice_lab.aws import emulators
 from sluice_lab.errors import LabError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab import places
 from sluice_lab.steps import console, duration
 

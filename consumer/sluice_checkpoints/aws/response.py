@@ -12,7 +12,7 @@ from typing import Protocol
 
 from urllib3.exceptions import ProtocolError
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 
 STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: (.*))?")
 NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

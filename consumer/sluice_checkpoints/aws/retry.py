@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from sluice_checkpoints.cli.report import LoggedProgress, Output
 from sluice_checkpoints.dynamodb.create import DynamoTargets
 from sluice_checkpoints.dynamodb.table import Api, DynamoTable, Endpoint, client
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol import copies
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, hand_over
 from sluice_checkpoints.protocol.owners import NOBODY, Owner, named

@@ -12,7 +12,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import LetterFolder, letters, pending_letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.redrives import RedriveLog
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import Item
 
 LONGEST = 200  # of an error's words above its dead letters; `show` has them all

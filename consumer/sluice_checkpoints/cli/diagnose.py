@@ -21,7 +21,7 @@ from sluice_checkpoints.formats.reader import Reading
 from sluice_checkpoints.formats.snapshot import SourceTables
 from sluice_checkpoints.migrate.placement import FROM_START
 from sluice_checkpoints.migrate.stream_check import Compared
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.stream.address import StreamAddress
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog

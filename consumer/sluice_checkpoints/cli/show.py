@@ -14,7 +14,7 @@ from sluice_checkpoints.cli.report import Output, place
 from sluice_checkpoints.cli.table import own_table
 from sluice_checkpoints.cli.table_document import document
 from sluice_checkpoints.dynamodb.table import Endpoint, client
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.owners import named
 from sluice_checkpoints.protocol.rows import EXPORTED, Item

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sluice_checkpoints.diagnose.model import LATEST, Finding, Observation, Severity
 from sluice_checkpoints.formats.reader import SHARD_ID, OtherStream, SourceShard
 from sluice_checkpoints.migrate.placement import FROM_START, problem_with
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END
 from sluice_checkpoints.stream.model import Shard
 

@@ -17,7 +17,7 @@ from sluice_checkpoints.aws.connections import TimeLimits
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signed_http import Service, ServiceReply, SignedHttp, connect, refusal
 from sluice_checkpoints.dynamodb.table import CONNECTIONS, Endpoint
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 
 DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
 CONTENT_TYPE = "application/x-amz-json-1.0"

@@ -27,7 +27,7 @@ from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
 from sluice_checkpoints.migrate.overrides import SourceScan, refused
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.lease_keeper import LeaseKeeper
 from sluice_checkpoints.protocol.rows import EXPORTED, ConsumerRow

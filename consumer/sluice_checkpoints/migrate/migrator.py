@@ -24,7 +24,7 @@ from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, Copy, MigrationClaim, MigrationStore, in_transactions
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream, row_labels
 from sluice_checkpoints.migrate.summary import owner, shard_count, summarize, without_effect
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.table import chunks
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity

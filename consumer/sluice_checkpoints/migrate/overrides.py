@@ -19,7 +19,7 @@ from sluice_checkpoints.formats.reader import LISTED, SHARD_ID, Format, Problem,
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text, problem_with
 from sluice_checkpoints.migrate.stream_check import Compared, row_labels
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 

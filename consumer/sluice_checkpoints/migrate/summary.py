@@ -8,7 +8,7 @@ from sluice_checkpoints.formats.detect import AUTO
 from sluice_checkpoints.migrate.plan import MigrationPlan
 from sluice_checkpoints.migrate.ports import MigrationRequest
 from sluice_checkpoints.migrate.store import MigrationClaim
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 
 DIGITS_SHOWN = 12  # of a plan's digest, in messages: enough to know a dry run's plan again

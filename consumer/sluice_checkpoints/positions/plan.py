@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.positions.model import BACK, FORWARD, UNCHANGED, ResetPlan, ShardMove, Situation
 from sluice_checkpoints.positions.placement import CLOCK_SLACK_MILLIS, FilePlacement, Placed, ResetPlacement, edited

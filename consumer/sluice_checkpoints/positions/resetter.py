@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, Refused, SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END
 from sluice_checkpoints.positions.model import BACK, FORWARD, ResetPlan, Situation
 from sluice_checkpoints.positions.plan import looks, plan, records

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.rows import Child

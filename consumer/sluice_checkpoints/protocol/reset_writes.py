@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch, not_fenced
 from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, RESET_PREFIX, RESETTING, SHARD_PREFIX, Child, ConsumerRow, Item

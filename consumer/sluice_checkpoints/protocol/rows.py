@@ -7,10 +7,11 @@ DynamoDB stores, without its type tags.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.names import camel
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 
 Item = dict[str, Any]
@@ -107,41 +108,8 @@ class ConsumerRow:
     reset_after: int | None = None
 
     def to_item(self) -> Item:
-        """The stored form. `released` and `plan` are left out where they say nothing."""
-        item: Item = {
-            "id": CONSUMER,
-            "format": FORMAT,
-            "consumerId": self.consumer_id,
-            "streamArn": self.stream_arn,
-            "streamCreated": self.stream_created,
-            "generation": self.generation,
-            "token": self.token,
-            "counter": self.counter,
-            "leaseMillis": self.lease_millis,
-            "committed": self.committed,
-            "bootstrapped": self.bootstrapped,
-            "state": self.state,
-        }
-        optional = {
-            "plan": self.plan,
-            "retention": self.retention,
-            "holder": self.holder,
-            "updatedAt": self.updated_at,
-            "exportedTo": self.exported_to,
-            "tableId": self.table_id,
-            "owner": self.owner,
-            "cluster": self.cluster,
-            "filled": self.filled or None,
-            "lastCommit": dict(self.last_commit) or None,
-            "lastBeat": dict(self.last_beat) or None,
-            "reset": self.reset,
-            "lastReset": self.last_reset,
-            "resetAfter": self.reset_after,
-        }
-        item |= {key: value for key, value in optional.items() if value is not None}
-        item |= {"released": True} if self.released else {}
-        item |= {"letters": list(self.letters)} if self.letters else {}
-        return item | ({"chunks": self.chunks} if self.chunks else {})
+        """The stored form. What says nothing is left out, unless a condition may ask for it."""
+        return {"id": CONSUMER, "format": FORMAT, **_stored(self, ASKED_OF_CONSUMER)}
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> ConsumerRow:
@@ -152,35 +120,7 @@ class ConsumerRow:
         """
         if item.get("format") != FORMAT:
             raise Refused(f"row consumer has format {item.get('format')!r}; this version knows {FORMAT} only")
-        return ConsumerRow(
-            consumer_id=item["consumerId"],
-            stream_arn=item["streamArn"],
-            stream_created=item["streamCreated"],
-            generation=item["generation"],
-            token=item["token"],
-            counter=item["counter"],
-            lease_millis=item["leaseMillis"],
-            released=item.get("released", False),
-            committed=item["committed"],
-            bootstrapped=item["bootstrapped"],
-            state=item["state"],
-            plan=item.get("plan"),
-            chunks=item.get("chunks", 0),
-            retention=item.get("retention"),
-            holder=item.get("holder"),
-            updated_at=item.get("updatedAt"),
-            exported_to=item.get("exportedTo"),
-            table_id=item.get("tableId"),
-            owner=item.get("owner"),
-            cluster=item.get("cluster"),
-            filled=item.get("filled", 0),
-            last_commit=dict(item.get("lastCommit", {})),
-            last_beat=dict(item.get("lastBeat", {})),
-            reset=item.get("reset"),
-            last_reset=item.get("lastReset"),
-            reset_after=item.get("resetAfter"),
-            letters=tuple(item.get("letters", ())),
-        )
+        return ConsumerRow(**_read(item, ConsumerRow, ASKED_OF_CONSUMER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,40 +297,36 @@ class MigrationRow:
 
     def to_item(self) -> Item:
         """The stored form."""
-        item: Item = {
-            "id": MIGRATION,
-            "source": self.source,
-            "format": self.format,
-            "now": self.now_millis,
-            "state": self.state,
-            "generation": self.generation,
-            "token": self.token,
-            "counter": self.counter,
-            "leaseMillis": self.lease_millis,
-        }
-        optional = {"planDigest": self.plan_digest, "rows": self.rows, "risks": dict(self.risks) or None}
-        item |= {key: value for key, value in optional.items() if value is not None}
-        return item | ({"released": True} if self.released else {})
+        return {"id": MIGRATION, **_stored(self, ASKED)}
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> MigrationRow:
         """Reads the stored form."""
-        return MigrationRow(
-            source=item["source"],
-            format=item["format"],
-            now_millis=item["now"],
-            state=item["state"],
-            generation=item["generation"],
-            token=item["token"],
-            counter=item["counter"],
-            lease_millis=item["leaseMillis"],
-            released=item.get("released", False),
-            plan_digest=item.get("planDigest"),
-            rows=item.get("rows"),
-            risks=item.get("risks", {}),
-        )
+        return MigrationRow(**_read(item, MigrationRow, ASKED))
 
 
 def earliest_arrival_millis(parents: Iterable[ShardRow]) -> int:
     """Lower bound for the arrival of a child's records (epoch milliseconds): its parents were open then. 0: nothing is known."""
     return max((parent.open_at for parent in parents), default=0)
+
+
+ASKED = frozenset({"state", "generation", "token", "counter", "leaseMillis"})
+ASKED_OF_CONSUMER = ASKED | {"committed", "bootstrapped"}
+"""Attributes that conditions ask for: each such row has them."""
+
+
+def _stored(row: ConsumerRow | MigrationRow, asked: frozenset[str]) -> Item:
+    named = ((_attribute(each), getattr(row, each.name), {} if each.default is MISSING else each.default) for each in fields(row))
+    kept = {name: value for name, value, default in named if name in asked or value != default}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+
+def _read(item: Mapping[str, Any], kind: type[ConsumerRow | MigrationRow], asked: frozenset[str]) -> dict[str, Any]:
+    named = {each.name: _attribute(each) for each in fields(kind)}
+    always = {each.name for each in fields(kind) if named[each.name] in asked or (each.default, each.default_factory) == (MISSING, MISSING)}
+    found = {field: item[name] for field, name in named.items() if field in always or name in item}
+    return {field: tuple(value) if isinstance(value, list) else value for field, value in found.items()}
+
+
+def _attribute(of: Field[Any]) -> str:
+    return "now" if of.name == "now_millis" else camel(of.name)

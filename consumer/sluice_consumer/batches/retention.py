@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.open_range import RangeLeft, forfeit
 from sluice_checkpoints.protocol.rows import ShardRow

@@ -13,7 +13,7 @@ from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import NOT_FOUND
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, attempt
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol import copies, lease, owners
 from sluice_checkpoints.protocol.encoding import Wire
 from sluice_checkpoints.protocol.store import CheckpointStore

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sluice_checkpoints.plurals import plural
+from sluice_checkpoints.names import plural
 
 CHUNK = 2**16
 MOST_RECORDS = 500  # API reference, PutRecords

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.dev import kubectl_yaml
 
 VARIABLE = re.compile(r"[^=\0]+")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sluice_checkpoints.plurals import plural
+from sluice_checkpoints.names import plural
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.exits.user_failure import UserFailure, cut
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 
 FEW, MANY = 1_000, 10_000  # rows: columns of one text between the two are slices of one that is kept
 MOST_BYTES = 2**31 - 1  # in an array: its offsets have 32 bits

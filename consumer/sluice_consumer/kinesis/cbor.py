@@ -10,7 +10,7 @@ from typing import Any
 
 import cbor2
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.kinesis.client import RecordColumns, Records
 
 CONTENT_TYPE = "application/x-amz-cbor-1.1"

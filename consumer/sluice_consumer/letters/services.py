@@ -21,7 +21,7 @@ from sluice_checkpoints.aws.boto_clients import attempted, kept_client, passing
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.sinks.edge import SinkUnavailable

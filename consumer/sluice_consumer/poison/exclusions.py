@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.open_range import exclude
 from sluice_checkpoints.protocol.poison_note import IsolationNote, note
 from sluice_checkpoints.protocol.rows import ShardRow

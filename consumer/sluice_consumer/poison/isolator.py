@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.plurals import counted, plural
+from sluice_checkpoints.names import counted, plural
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.open_range import RangeKept, shorten
 from sluice_checkpoints.protocol.poison_note import noted

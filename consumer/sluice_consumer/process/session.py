@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused
 from sluice_checkpoints.migrate.store import MigrationStore
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity

@@ -23,7 +23,7 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, order
 from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, PROCESSED, REJECTED, Redrive, RedriveLog, log_of
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration

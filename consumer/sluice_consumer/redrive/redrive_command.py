@@ -15,7 +15,7 @@ from rich.markup import escape
 from sluice_checkpoints.cli.guard import guarded
 from sluice_checkpoints.cli.report import Output
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.rows import Item
 
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound

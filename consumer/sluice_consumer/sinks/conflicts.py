@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 LIMIT_SECONDS = 120.0

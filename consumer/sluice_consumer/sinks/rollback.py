@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.sinks.delta.lineage import History, TableVersion, undoing
 from sluice_consumer.sinks.iceberg.lineage import LineageSnapshot, SnapshotLineage
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.config import Config
 from sluice_consumer.sinks import rollback
 from sluice_consumer.sinks.delta.history import whole_history

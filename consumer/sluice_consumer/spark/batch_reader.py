@@ -23,7 +23,7 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint
 from sluice_checkpoints.errors import LostRace, SluiceError
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.protocol.batch_writes import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab.demo import tables
 from sluice_lab.errors import CommandFailedError, LabError
 from sluice_lab.machine import cluster, processes

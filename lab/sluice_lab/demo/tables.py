@@ -6,7 +6,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from sluice_checkpoints.plurals import plural
+from sluice_checkpoints.names import plural
 from sluice_lab.scenario import pauses
 from sluice_lab.scenario.account import Account, ShardAccount
 from sluice_lab.scenario.pauses import Commit, Event

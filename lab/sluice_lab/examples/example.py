@@ -11,7 +11,7 @@ from typing import Any
 
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.migrate.store import MigrationStore
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.examples import manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from sluice_checkpoints.plurals import counted, plural
+from sluice_checkpoints.names import counted, plural
 from sluice_lab.nemesis import history, takeover
 from sluice_lab.nemesis.history import History, Pair, ShardRead
 from sluice_lab.nemesis.passes import PassAccount

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_consumer import sinks
 from sluice_lab.aws import emulators, refusals
 from sluice_lab.aws.proxy import Proxy, Upstream, proxy

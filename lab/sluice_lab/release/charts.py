@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import node_image

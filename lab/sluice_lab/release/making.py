@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab import hashes, places
 from sluice_lab.machine import docker, tools
 from sluice_lab.machine import images as machine_images

@@ -11,7 +11,7 @@ from typing import Any
 
 import boto3
 
-from sluice_checkpoints.plurals import plural
+from sluice_checkpoints.names import plural
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.scenario import kcl_table, records

@@ -10,7 +10,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab.scenario.topology import short
 
 EVENTS = 6

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_lab.errors import LabError
 from sluice_lab.scenario import records
 from sluice_lab.scenario.account import Record, RecordPosition

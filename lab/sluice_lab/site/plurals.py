@@ -1,6 +1,6 @@
 """Numbers before nouns in our modules: `{count} shards` is wrong for one.
 
-What is right is `counted` of `sluice_checkpoints.plurals` or `sluice_operator.names`.
+What is right is `counted` of `sluice_checkpoints.names` or `sluice_operator.names`.
 """
 
 import ast

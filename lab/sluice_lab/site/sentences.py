@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 
 CODE = re.compile(r"`[^`\n]*`")
 NAMES = re.compile(

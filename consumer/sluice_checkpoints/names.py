@@ -1,4 +1,4 @@
-"""Numbers of things in messages. The operator has its own `names.counted`: it imports nothing from here."""
+"""Numbers of things in messages, and names on the wire. The operator has `names` of its own: it imports nothing from here."""
 
 SIBILANTS = ("s", "x", "ch", "sh")
 HARD = ("epoch",)  # their last sound is a k
@@ -16,3 +16,9 @@ def plural(number: int, thing: str) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 batch`, `3 batches`."""
     return f"{number} {plural(number, thing)}"
+
+
+def camel(name: str) -> str:
+    """`last_beat` → `lastBeat`."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.title, rest))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.plurals import counted, plural
+from sluice_checkpoints.names import counted, plural
 from sluice_lab.site.sentences import habits
 
 SEVERAL = sorted({"shards", "batches", "tries", "days", "boxes", "more rows", "dead letters", *habits().counted})
