@@ -36,7 +36,6 @@ class WarningReason(StrEnum):
     SOURCE_MOVED = "SourceMoved"
     RETENTION_NEAR = "RetentionNear"
     ISOLATING = "Isolating"
-    OUTAGE_LASTS = "OutageLasts"
     BATCH_SLOW = "BatchSlow"
 
 

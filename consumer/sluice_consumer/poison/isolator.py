@@ -60,7 +60,6 @@ class IsolationPorts:
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
-        lasting: that a batch fails for a day, and nothing of it passes or is left out, each time that it does; None: that is over.
     """
 
     excluding: ExclusionPorts
@@ -72,7 +71,6 @@ class IsolationPorts:
     patience: SettlePatience = field(default_factory=SettlePatience)
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
-    lasting: Callable[[str | None], None] = lambda _line: None
 
 
 class Isolator:
@@ -115,7 +113,6 @@ class Isolator:
         self.search = self.search.passed(_content(committed.rows), coming=coming)
         if failing and not self.search.active:
             self._ports.state(None)
-            self._ports.lasting(None)
 
     def failed(self, plan: BatchPlan, error: Exception) -> None:
         """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
@@ -196,9 +193,8 @@ class Isolator:
         if isinstance(step, Exclude):
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
             return False
-        lasts = self.search.waited(failure.at) >= DAY
-        self._ports.lasting(_lasting(plan, failure) if lasts else None)
-        self._ports.state(_told(plan, content, step, failure))
+        lasts = "; for a day nothing of it has passed, or was left out" if self.search.waited(failure.at) >= DAY else ""
+        self._ports.state(_told(plan, content, step, failure) + lasts)
         if isinstance(step, Shorten):
             kept = ((row, step.keep.get(row.id, 0)) for row in rows)
             self._consumer.know(*(self._shortened(row, keep) for row, keep in kept if keep < row.records))
@@ -246,8 +242,3 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
     when = f"in {step.seconds:g} s" if step.seconds else "at once"
     comes = "comes" if kept == 1 else "come"
     return f"batch {plan.number} failed ({why}); {what} {plural(count, 'record')} of {counted(shards, 'shard')} {comes} again {when}"
-
-
-def _lasting(plan: BatchPlan, failure: BatchFailure) -> str:
-    why = "errors that count as an outage" if failure.transient else "errors of which none came alone for long enough"
-    return f"batch {plan.number} has failed for a day by {why}, such as {failure.error}"

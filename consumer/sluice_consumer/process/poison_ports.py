@@ -30,7 +30,6 @@ class SessionParts:
     patience: SettlePatience
     state: Callable[[str | None], None]
     excluded: Callable[[str], None]
-    lasting: Callable[[str | None], None]
 
 
 def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: SessionParts) -> Isolator | None:
@@ -56,6 +55,5 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
         patience=here.patience,
         state=here.state,
         excluded=here.excluded,
-        lasting=here.lasting,
     )
     return Isolator(consumer, ports, Search(how.attempts, PATIENCE))

@@ -235,7 +235,6 @@ class Session:
             self._patience(),
             state=self._failing,
             excluded=lambda told: self._progress.warnings.keep(WarningReason.POISON_EXCLUDED, told),
-            lasting=lambda told: self._progress.warnings.lasts(WarningReason.OUTAGE_LASTS, told),
         )
         isolator = poison_ports.isolator(self.consumer, engine, how, here)
         self._unpublished()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from sluice_checkpoints.aws.retry import Again
-from sluice_checkpoints.plurals import counted
+from sluice_checkpoints.names import counted
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.kinesis.client import IteratorExpired, KinesisClient, Page, ShardNotFound

@@ -69,7 +69,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow", "Interrupted"),
     "An executor runs out of memory": (),
     "A batch that does not end": ("BatchOverdue",),
-    "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),
+    "Records that cannot be processed": ("Isolating", "PoisonExcluded", "TooMuchPoison"),
     "A driver is silent, or its node is lost": ("ReportStale", "DriverOverdue", "ExecutorsLeaving", "Forced"),
     "A driver has no standby": ("StandbyAwaited", "StandbySilent", "StandbyNotReady", "Unschedulable", "ApiRefused"),
     "Drains are cut short": (),

@@ -11,7 +11,7 @@ BY_REASON = {
     "MigrationFailed": "retry",
     "SourceActive": "retry",
     "DriverOverdue": "force",
-    **dict.fromkeys(("Failed", "BatchOverdue", "ExecutorsPending", "ReportStale", "Completed", "OOMKilled", "Isolating", "OutageLasts"), "logs"),
+    **dict.fromkeys(("Failed", "BatchOverdue", "ExecutorsPending", "ReportStale", "Completed", "OOMKilled", "Isolating"), "logs"),
     **dict.fromkeys(("Unschedulable", "ImagePullBackOff", "CreateContainerConfigError"), "events"),
 }
 FIRST = {

@@ -162,10 +162,6 @@ FAILURES: dict[str, Advice] = {
     ),
     "PoisonExcluded": Advice("continues, and keeps the condition", "Run `kubectl sluice dead-letters list NAME`: these records are in no batch"),
     "Isolating": Advice("waits: the driver searches for the record on which `process` raises", LOGS, late=True),
-    "OutageLasts": Advice(
-        "retries the batch, and leaves nothing out",
-        "Run `kubectl sluice logs NAME` and repair what it names. If nothing is down, deploy a `process` that raises ValueError for such a record",
-    ),
     "HotShard": Advice(
         "adds no executors, because one task reads a shard",
         "Use more partition keys, or split the shard. If `process` repartitions its batch, set spec.autoscale.cap to None and run `kubectl apply`",

@@ -1,8 +1,8 @@
 """Conditions and phase, computed from the step that was decided. No action is decided here.
 
 Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, StartIgnored, PositionRefused, RolledBack, OutOfPool,
-DataLossSuspected, SourceMoved, PoisonExcluded, ScalingLimited, RetentionNear, Isolating and OutageLasts are present only while true; kstatus
-expects that of the first two. StandbyReady is present while there is something to say of a standby.
+DataLossSuspected, SourceMoved, PoisonExcluded, ScalingLimited, RetentionNear and Isolating are present only while true; kstatus expects that of
+the first two. StandbyReady is present while there is something to say of a standby.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAILING, ROLLED_BACK, OUT_OF_POOL = "ReconcileFailed", "RolledBack", "OutOfPool"
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "PoisonExcluded")
-PASSING = ("SourceMoved", "RetentionNear", "Isolating", "OutageLasts")  # warnings that end when their cause ends
+PASSING = ("SourceMoved", "RetentionNear", "Isolating")  # warnings that end when their cause ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,6 @@ class Reason(StrEnum):
     RETENTION_NEAR = "RetentionNear"
     POISON_EXCLUDED = "PoisonExcluded"
     ISOLATING = "Isolating"
-    OUTAGE_LASTS = "OutageLasts"
     DELETED = "Deleted"
 
 
@@ -334,7 +333,7 @@ def _warnings(old: Status, new: Status) -> Iterator[EventToSend]:
         before, after = old.condition(reason), new.condition(reason)
         if after and (before is None or before.message != after.message):
             yield EventToSend(reason, after.message, warning=True)
-    for reason in (Reason.RETENTION_NEAR, Reason.ISOLATING, Reason.OUTAGE_LASTS):
+    for reason in (Reason.RETENTION_NEAR, Reason.ISOLATING):
         begun = new.condition(reason)
         if begun and old.condition(reason) is None:  # its message changes with every report
             yield EventToSend(reason, begun.message, warning=True)

@@ -165,7 +165,7 @@ def searching(view: View, version: DesiredSpec) -> TrialVerdict | None:
     """`process` raises on the batch of a driver of the version, and `onError` keeps the driver alive."""
     report = _report(view, version)
     texts = report.warnings if report is not None else ()
-    return next((TrialVerdict(kind, text.removeprefix(f"{kind}: ")) for text in texts for kind in RAISING if text.startswith(kind)), None)
+    return next((TrialVerdict(RAISING, text.removeprefix(f"{RAISING}: ")) for text in texts if text.startswith(RAISING)), None)
 
 
 def _late(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:

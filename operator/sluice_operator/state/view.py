@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEADLINE = timedelta(seconds=600)
 NEVER = datetime.max.replace(tzinfo=UTC)
-RAISING = ("Isolating", "OutageLasts")  # warnings of a driver on whose batch `process` raises
+RAISING = "Isolating"  # warning of a driver on whose batch `process` raises
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class View:
     def stands_by(self) -> bool:
         """Whether the next driver of a rollout starts beside the present one. One that looks for a record ends first: it puts good ones aside."""
         rollout, back = self.wanted.spec.rollout if self.wanted else None, self.rolled_back
-        harmless = back is None or back.reason not in RAISING
+        harmless = back is None or back.reason != RAISING
         return rollout is not None and rollout.stands_by and not self.stopped and harmless
 
     @property

@@ -13,7 +13,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 from sluice_consumer.poison import isolator
 from sluice_consumer.poison.isolator import BatchOverdue, IsolationPorts, Isolator, SettlePatience
-from sluice_consumer.poison.search import BatchFailure, Search
+from sluice_consumer.poison.search import DAY, BatchFailure, Search
 
 LEASE, LIMIT = 20.0, 300.0
 ROW = ShardRow("a", Position.after("1"), Position.after("3"), batch=4, records=2)
@@ -35,6 +35,7 @@ class World:
     drains: float = float("inf")
     transient: bool = False
     time: float = 0.0
+    waits: int = 0
     cancelled: float | None = None
     said: list[str | None] = field(default_factory=list)
     notes: list[Any] = field(default_factory=list)
@@ -45,10 +46,9 @@ class World:
         note = SimpleNamespace(batch=None, search=None, failed=None, told=None, ever=0)
         monkeypatch.setattr(isolator, "noted", lambda _store: note)
         monkeypatch.setattr(Isolator, "_note", lambda _self, number, failed=None, told=None: self.notes.append((number, failed, told)))
-        failure = BatchFailure("ValueError at m.py:1", self.transient, 0.0, "a trace")
         ports = IsolationPorts(
             excluding=cast("Any", None),
-            judge=lambda _error: failure,
+            judge=lambda _error: BatchFailure("ValueError at m.py:1", self.transient, self.time, "a trace"),
             quiet=self.quiet,
             wait=self.wait,
             clock=lambda: self.time,
@@ -66,7 +66,8 @@ class World:
 
     def wait(self, seconds: float) -> bool:
         self.time += seconds
-        assert self.time < 10 * LIMIT, "it waits for ever"
+        self.waits += 1
+        assert self.waits < 10 * LIMIT, "it waits for ever"
         return self.time >= self.drains
 
 
@@ -104,3 +105,14 @@ def test_a_drain_during_a_search_is_a_drain(monkeypatch: pytest.MonkeyPatch, end
     world = World(ends=ends, drains=0.5)
     world.isolator(monkeypatch).failed(PLAN, POISON)
     assert world.time <= 1
+
+
+def test_what_has_failed_for_a_day_is_said_to_have_done_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(ends=0.0, transient=True)
+    search = world.isolator(monkeypatch)
+    for _ in range(2):
+        search.failed(PLAN, POISON)
+        assert "for a day" not in str(world.said[-1])
+        world.time += DAY / 2
+    search.failed(PLAN, POISON)
+    assert str(world.said[-1]).endswith("; for a day nothing of it has passed, or was left out")

@@ -304,8 +304,7 @@ def test_what_befalls_a_batch_that_fails_is_reported_by_its_reason(world: World,
     (here,) = ports
     here.excluded("a record")
     here.state("a batch")
-    here.lasting("a sink")
-    assert {str(warning) for warning in one.look()} == {"PoisonExcluded: a record", "Isolating: a batch", "OutageLasts: a sink"}
+    assert {str(warning) for warning in one.look()} == {"PoisonExcluded: a record", "Isolating: a batch"}
 
 
 def test_a_driver_reports_where_it_is(world: World) -> None:

@@ -108,7 +108,6 @@ FAULTS: dict[str, tuple[Pod, str]] = {
     "its memory is too small": (replace(second(), exit=ended(137, "OOMKilled").exit), "OOMKilled"),
     "it ends though nobody asked": (replace(second(), exit=ended(0, "Completed").exit), "Completed"),
     "it searches for a record": (working(41, warnings=("Isolating: batch 42, attempt 3",)), "Isolating"),
-    "its sink is down": (working(41, warnings=("OutageLasts: every record fails",)), "OutageLasts"),
 }
 
 
