@@ -123,7 +123,6 @@ RUNNING = (
 
 
 def _running(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of a command that runs a consumer."""
     for option in reversed(RUNNING):
         command = option(command)
     return command

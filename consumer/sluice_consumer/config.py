@@ -368,7 +368,6 @@ def read(kind: type[T], text: str) -> T:
 
 
 def _found(stream: StreamConfig) -> StreamConfig:
-    """With name and region, however the stream was given."""
     if stream.arn is None:
         if not stream.name or not stream.region:
             raise Refused(f"stream.{'region' if stream.name else 'name'}: missing; a stream has a name and a region, or an arn")

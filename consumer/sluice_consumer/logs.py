@@ -69,8 +69,6 @@ def debugging(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 class _Saying(logging.Handler):
-    """Hands every line to a function."""
-
     def __init__(self, tell: Callable[[str], object]) -> None:
         super().__init__(logging.INFO)
         self._tell = tell

@@ -70,8 +70,6 @@ def unavailable(error: BaseException) -> Again | None:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the last attempt got."""
-
     source: boto.Credentials
     frozen: boto.ReadOnlyCredentials
 

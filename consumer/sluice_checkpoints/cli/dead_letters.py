@@ -77,7 +77,6 @@ def _line(text: str) -> str:
 
 
 def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
-    """A dead letter, and whether it is pending."""
     try:
         return DeadLetter.from_json(where.read(name), name), False
     except Refused:

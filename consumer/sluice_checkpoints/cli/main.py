@@ -27,8 +27,6 @@ Command = Callable[..., None]
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator."""
-
     def decorated(command: Command) -> Command:
         for option in options:
             command = option(command)

@@ -231,7 +231,6 @@ class Exporter:
         return warnings, made
 
     def _ready(self, held: HeldLease, seen: TargetSnapshot) -> tuple[tuple[str, ...], TargetSnapshot]:
-        """The other table, created or unchanged."""
         if not seen.exists:
             self._ports.progress.step(f"making table {self._request.to}")
             return self._ports.targets.create(self._request.to, self._writer.keys), self._look()

@@ -154,7 +154,6 @@ def _place(shard: Shard, expressible: Expressible, stream: StreamIdentity, shard
 
 
 def _by_shard(target: TargetSide, stream: StreamIdentity) -> dict[str, RawItem]:
-    """The rows that a writer would write for these shards, by shard id."""
     key = {"streamName": stream.name}
     *first, last = [name.name for name in target.writer.keys]
     rows = (row for row in target.snapshot.rows if all(row[name].get("S") == key[name] for name in first))

@@ -60,7 +60,6 @@ def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[F
 
 
 def _as_written(item: RawItem) -> RawItem:
-    """A row as its system wrote it."""
     return {name: tagged for name, tagged in item.items() if not name.startswith(REPLICATION)}
 
 

@@ -128,7 +128,6 @@ def _nanos(place: RowContent) -> Tagged:
 
 
 def _rfc1123(place: RowContent) -> Tagged:
-    """RFC1123Z of Go."""
     return {"S": datetime.fromtimestamp(place.millis / 1000, UTC).strftime("%a, %d %b %Y %H:%M:%S %z")}
 
 

@@ -221,7 +221,6 @@ def _whose(seen: ConsumerRow) -> tuple[Condition, ...]:
 
 
 def _dropped(seen: ConsumerRow, wanted: ConsumerRow) -> frozenset[Path]:
-    """What the row names, and is to name no longer."""
     pairs = {"owner": (seen.owner, wanted.owner), "cluster": (seen.cluster, wanted.cluster)}
     return frozenset((name,) for name, (old, new) in pairs.items() if old is not None and new is None)
 

@@ -66,7 +66,6 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
 
 
 def _has_left(view: TableView, row: ShardRow) -> bool:
-    """Whether the last listing lacks a shard."""
     return row.id not in view.listed
 
 

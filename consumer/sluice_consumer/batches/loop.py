@@ -182,7 +182,6 @@ class Loop:
         return committed
 
     def _audit(self) -> None:
-        """Lists the shards if it is time to, and folds what that says is over."""
         if self._clock() - self._audited > AUDIT_SECONDS:
             self._consumer.audit()
             self._timings.fold()

@@ -270,7 +270,6 @@ def needs_audit(view: TableView) -> bool:
 
 
 def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:
-    """A shard that was never read."""
     read_to = earliest_arrival_millis(view.rows[parent] for parent in child.parents if parent in view.rows)
     return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
 

@@ -39,7 +39,6 @@ def credentials(facts: StartFacts) -> CheckFinding:
 
 
 def _assumed(facts: StartFacts) -> str:
-    """Begins a session of the stream's role, if it has one."""
     stream = facts.given.stream
     if stream.role is None:
         return ""

@@ -119,7 +119,6 @@ class DevSession:
         return arn.split(":")[4] if arn else None
 
     def _settings(self) -> dict[str, str]:
-        """Of Spark: those of a driver in a pod, but for what only a pod has; with the jars that the sink needs."""
         spark_logs.fold_queries()
         found = spark_start.settings(self._config, None, MASTER)
         packages = jars.wanted(self._config.pipeline.entrypoint, found, class_path.of_spark(found), features.version())
@@ -179,7 +178,6 @@ class DevSession:
         self._changed.wait()
 
     def _show(self, error: Exception) -> None:
-        """The exception, and the lines of the user's code that raised it."""
         failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
         failure = replace(failure, frames=tuple(frame for frame in failure.frames if f"/{OURS}/" not in frame.file))
         self._console.print(f"[bold red]{escape(failure.kind)}[/]{escape(failure.told.removeprefix(failure.kind))}", highlight=False, soft_wrap=True)

@@ -102,7 +102,6 @@ def _of_worker(text: str) -> UserFailure:
 
 
 def _unmarked(trace: str) -> str:
-    """Without the lines that underline a part of the source."""
     return re.sub(r"^ +[~^]+ *\n", "", trace, flags=re.MULTILINE)
 
 

@@ -112,7 +112,6 @@ class PoolSeats:
             self._write(now)
 
     def _ended(self) -> bool:
-        """Notes which runs have ended; whether some have."""
         over = self.group.ended()
         for lease in over:
             key = SeatKey.parse(lease.member.seat)
@@ -168,7 +167,6 @@ class PoolSeats:
         return supervisor.open_table(member.config, made=made)
 
     def _words(self) -> dict[str, Json]:
-        """All reports by annotation, as they are now."""
         for key, lease in self.runs.items():
             self.said[key] |= report_files.words(self.folder / str(key))
             if lease.deadline:

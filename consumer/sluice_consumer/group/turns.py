@@ -97,7 +97,6 @@ class SlotQueue:
             return number
 
     def _behind(self) -> int:
-        """All of this round."""
         return 1 + max((each.number for each in self._held.values() if each.turn == self._turn), default=self._first - 1)
 
     def _again(self) -> int:

@@ -225,10 +225,8 @@ class KinesisLetters:
 
 
 def _named(stream: str) -> dict[str, str]:
-    """How a call names a stream."""
     return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
 
 
 def _record(letter: DeadLetter) -> tuple[str, bytes]:
-    """Partition key and data."""
     return f"{letter.consumer}/{letter.shard}", document(letter).encode()

@@ -54,7 +54,6 @@ class SparkGone(SluiceError):
 
 
 def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
-    """For executors that are processes of their own."""
     if conf.is_local(str(spark.sparkContext.master)):
         return None
     return WarmUp(SparkWarmUps(spark, warmup_source.options(config.stream)))

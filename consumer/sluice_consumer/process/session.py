@@ -309,7 +309,6 @@ class Session:
         self._report(ReportPhase.DRAINING if self._drain.is_set() else ReportPhase.RUNNING if committed else ReportPhase.IDLE)
 
     def _report(self, phase: ReportPhase) -> None:
-        """Between two batches."""
         self._reporter.update(lambda report: self._progress.onto(replace(report, phase=phase, deadline=None, open_batch=None)))
 
     def _suspect(self, notes: Iterable[str]) -> None:

@@ -213,8 +213,6 @@ def calls(function: Function, key: tuple[str, int], args: dict[str, Any]) -> Cal
 
 
 class _Counted:
-    """Rows, and how many there were."""
-
     def __init__(self, group: Iterator[dict[str, Any]]) -> None:
         self._group, self.rows = group, 0
 

@@ -120,7 +120,6 @@ def _batches(store: Store, folder: str) -> set[int]:
 
 
 def _removal(path: str, *, deep: bool) -> str:
-    """The command that deletes a file, or a folder with all in it."""
     return " ".join([*_program(path, deep=deep), shlex.quote(_as_its_program_has_it(path))])
 
 

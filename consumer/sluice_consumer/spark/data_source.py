@@ -51,7 +51,6 @@ class SluiceDataSource(DataSource):
 
 
 def _began() -> None:
-    """Sets up a worker that has imported all this."""
     freeze("imported")
     python_workers.forget_archives()
 

@@ -92,7 +92,6 @@ def _left(java: Any, name: str) -> bool:
 
 
 def _frames(java: Any) -> Iterator[str]:
-    """The classes of its frames, innermost first."""
     return (str(frame.getClassName()) for frame in java.getStackTrace())
 
 

@@ -226,7 +226,6 @@ def _parsed(config: Mapping[str, Any] | str) -> Config:
 
 @contextlib.contextmanager
 def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Heartbeats) -> Iterator[Source]:
-    """One epoch, from fencing on."""
     made: list[Source] = []
 
     def lost() -> None:

@@ -73,8 +73,6 @@ class WatchedFunction:
 
 
 class _CountedRows:
-    """Rows, and how many were taken."""
-
     def __init__(self, rows: Iterable[Any], tell: Callable[[int], None]) -> None:
         self._rows, self._tell, self.taken = iter(rows), tell, 0
 

@@ -64,7 +64,6 @@ def server(api: Direct) -> ApiServer:
 
 
 def _load(file: str, name: str | None, settings: Configuration) -> dict[str, Any]:
-    """Fills the settings, and returns the context."""
     merger = KubeConfigMerger(file)
     if merger.config is None:
         raise ConfigException("there is no such file")

@@ -58,7 +58,6 @@ def show(at: Terminal, person: Person, name: str, letter: str, output: str | Non
 
 
 def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
-    """A folder that this machine can read."""
     place = letters.letters_place(body)
     if place.path.startswith("file://"):
         driver = next((one.name for one in pods(person.pods_of(body), standby_of(body)) if one.drives), "DRIVER-POD")

@@ -58,7 +58,6 @@ def status(at: Terminal, person: Person, name: str | None, output: str | None, *
 
 
 def _refuse_nonsense(name: str | None, output: str | None, flags: Mapping[str, bool]) -> None:
-    """Options of `status` that exclude each other."""
     if name and flags["all_namespaces"]:
         raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
     if name and flags["only_pools"]:

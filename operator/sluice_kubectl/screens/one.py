@@ -74,7 +74,6 @@ def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[st
 
 
 def _drivers(one: ConsumerView, now: datetime) -> list[str]:
-    """The driver, the one that starts beside it, and which version committed what."""
     driver, standby = one.driver, one.standby
     seat = f" in the pod {driver.host} of a pool" if driver.pod and driver.host else ""
     named = f"driver       attempt {driver.attempt}, {driver.pod or 'no pod'}{seat}, since {age(driver.started, now)}{_stopping(one)}"
@@ -100,14 +99,12 @@ def _letters(one: ConsumerView) -> str:
 
 
 def _autoscale(scale: AutoscaleView, now: datetime) -> str:
-    """The number, its bounds, and the last decision."""
     changed = f", since {age(scale.at, now)}" if scale.at else ""
     said = f": {scale.message}" if scale.message else ""
     return f"{counted(scale.replicas, 'executor')} of {scale.least} to {number(scale.most)}{changed}; {scale.reason}{said}"
 
 
 def _standby(standby: StandbyView, now: datetime) -> str:
-    """Where the driver is that follows the present one."""
     parts = [f"{standby.pod}: {standby.state} since {age(standby.since, now)}"]
     parts += [standby.message] if standby.message else []
     parts += [f"next try at {clock(standby.next_try, now)}"] if standby.next_try and standby.state == "BackingOff" else []
@@ -115,7 +112,6 @@ def _standby(standby: StandbyView, now: datetime) -> str:
 
 
 def _trial(trial: TrialView, batch: int | None, now: datetime) -> str:
-    """The version on trial, or the one that was rolled back; else which one is proven."""
     if trial.hash is None:
         return f"version {trial.proven} is proven"
     done = max((batch or 0) - trial.base, 0) if trial.base is not None else 0

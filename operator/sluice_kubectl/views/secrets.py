@@ -71,7 +71,6 @@ def _field(parent: dict[str, Any], key: str, path: Path) -> Any:
 
 
 def _names(value: Any, path: Path) -> Any:
-    """A reference: its own fields, and names in them."""
     if isinstance(value, dict):
         return {key: _names(each, path) for key, each in value.items() if key in OF_REFERENCES}
     if isinstance(value, list):

@@ -240,7 +240,6 @@ def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings)
 
 
 def _sized(container: Json, sizes: dict[str, dict[str, str]]) -> Json:
-    """The template's resources with Spark's sizes over them."""
     theirs = part(container, "resources")
     return {**theirs, **{kind: {**part(theirs, kind), **given} for kind, given in sizes.items()}}
 

@@ -39,7 +39,6 @@ def spark_settings(epoch: str, namespace: str, spec: Spec, settings: Settings) -
 
 
 def _kubernetes(epoch: str, namespace: str, spec: Spec, settings: Settings) -> dict[str, str]:
-    """How Spark makes executor pods."""
     image = spec.pipeline.image or settings.image
     return {
         "spark.master": "k8s://https://kubernetes.default.svc",

@@ -86,7 +86,6 @@ def _job_names(resource: Resource) -> str:
 
 
 def _is_controlled(resource: Resource, item: Pod | Job) -> bool:
-    """Controlled by this resource, or by an earlier one of its name."""
     return item.owner_kind == resource.kind and (item.owner == resource.uid or item.owner_name == resource.name)
 
 

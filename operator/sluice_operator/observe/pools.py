@@ -149,7 +149,6 @@ class Pool(NamedTuple):
 
 
 def _said(body: Json) -> str:
-    """What the pool says of itself."""
     ready = next((item for item in objects(part(body, "status"), "conditions") if item.get("type") == "Ready"), {})
     reason, message = text(ready, "reason"), text(ready, "message", READY_WORDS)
     return f"{reason}: {message}" if reason else "its driver is not there yet"

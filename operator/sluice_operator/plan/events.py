@@ -220,7 +220,6 @@ def _standby(view: View, old: Status, new: Status) -> Iterator[EventToSend]:
 
 
 def _refused(view: View, old: Status, new: Status) -> str | None:
-    """What StandbyReady says since the API server refused something about the standby. No other condition does."""
     before, after = old.condition("StandbyReady"), new.condition("StandbyReady")
     if view.observed.refusal is None or not view.observed.standby_refused or after is None:
         return None

@@ -47,7 +47,6 @@ def plan_pool(view: View) -> Plan:
 
 
 def _orphaned(view: View) -> Iterator[Action]:
-    """Seats of consumers that are gone are drained, and then removed."""
     for host, seat in view.members.orphans if view.members and not view.resource.paused else ():
         if seat.leave_by is None and takes_seats(host):
             yield EndSeat(host.name, host.uid, replace(seat, leave_by=view.now))
@@ -87,7 +86,6 @@ def _pool_rules() -> tuple[Rule, ...]:
 
 
 def _worded(view: View, item: Condition) -> Condition:
-    """A condition whose advice is about a pool."""
     name, text = view.resource.name, item.message
     for command, instead in COMMANDS.items():
         text = text.replace(command.format(name=name), instead.format(name=name, pod=view.driver.pod or f"{name}-pool-N"))

@@ -86,7 +86,6 @@ def note(view: View) -> Status:
 
 
 def _waited_since(view: View, one: PositionStatus) -> datetime | None:
-    """Since when a driver waits for the move. None: nobody wants one, so that the move has time."""
     rests = view.resource.paused or (view.wanted is not None and (view.wanted.spec.suspend or not view.wanted.spec.replicas))
     return None if rests else one.since or view.now
 

@@ -95,7 +95,6 @@ def _works(view: View) -> bool:
 
 
 def _moved(view: View) -> str | None:
-    """The last move of positions that was carried out."""
     found = view.status.position
     if found is None:
         return None

@@ -133,7 +133,6 @@ def gone_with(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdic
 
 
 def _report(view: View, version: DesiredSpec) -> Report | None:
-    """The report of a driver of the version that has the lease."""
     pod = view.driver_pod if version.is_hash(view.driver.spec_hash) else None
     return pod.report if pod is not None and pod.report is not None and pod.report.generation is not None else None
 
@@ -180,7 +179,6 @@ def _late(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | 
 
 
 def _trouble(view: View) -> Trouble | None:
-    """What keeps a pod of the version from being made, or from starting, in Kubernetes' words."""
     own = (pod.trouble for pod in (view.driver_pod, view.standby_pod) if pod is not None and pod.trouble is not None)
     return view.observed.refusal or next(own, None) or trouble_of_executors(view)
 

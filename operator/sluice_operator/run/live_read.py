@@ -186,7 +186,6 @@ def _by_label(context: ReconcileContext, key: ResourceKey, label: Labels, pods: 
 
 
 def _unwatched(item: Json) -> Json:
-    """The item, marked as one that no watch shows."""
     labels = {**part(item, "metadata", "labels"), parse.UNLISTED: ""}
     return {**item, "metadata": {**item["metadata"], "labels": labels}}
 
@@ -291,7 +290,6 @@ def _unread(context: ReconcileContext, key: ResourceKey, body: Json) -> int:
 
 
 def _versions(context: ReconcileContext, key: ResourceKey) -> dict[str, MemberVersion]:
-    """Of all consumers that name this pool."""
     cache = context.consumers or context.cache
     seen = [(body, cache.member(member)) for member in cache.members(key) if (body := cache.body(member)) is not None]
     return {body["metadata"]["uid"]: replace(pools.version_of(body), wants=about is not None and about.wants) for body, about in seen}

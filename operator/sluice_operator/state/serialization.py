@@ -77,7 +77,6 @@ def _is_unknown(word: Any, known: type[StrEnum]) -> bool:
 
 
 def _impossible_times(value: Any, path: str) -> Iterator[str]:
-    """The fields whose time cannot be computed with."""
     if isinstance(value, datetime):
         if value.tzinfo is None or not EARLIEST.year <= value.year < LATEST.year:
             yield path

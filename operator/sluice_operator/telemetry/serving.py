@@ -38,8 +38,6 @@ class HttpServer:
 
 
 def _verdict(problems: Callable[[], Iterable[str]]) -> Handler:
-    """200 and `ok`, or 503 and one problem a line."""
-
     async def answer(_request: web.Request) -> web.Response:
         found = list(problems())
         return web.Response(text="\n".join(found) or "ok", status=503 if found else 200)

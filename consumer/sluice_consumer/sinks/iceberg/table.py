@@ -171,7 +171,6 @@ class IcebergTable:
         return publish
 
     def _clear(self, consumer: str) -> None:
-        """Moves the branch for staging to `main`."""
         with _conflicts(OF_REFS):
             self._table.refresh()
             main, head = TableHistory(self._table).main, self._table.snapshot(staging(consumer))

@@ -114,7 +114,6 @@ def schema_of(spark: SparkSession, ddl: str, field: str = "pipeline.args.schema"
 
 
 def _fields(schema: StructType) -> StructType:
-    """Those that are looked for in a document."""
     return StructType([field for field in schema if field.name != CORRUPT])
 
 
