@@ -21,7 +21,7 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import config as configs
 from sluice_consumer import logs
-from sluice_consumer.checks.facts import SECONDS, StartFacts
+from sluice_consumer.checks.model import SECONDS, StartFacts
 from sluice_consumer.config import UntilConfig
 from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_consumer.exits.ending import Interrupted, Stopped, ending_of, finish

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from sluice_checkpoints.aws import regions
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.checks import importing
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartFacts
 from sluice_consumer.config import PipelineConfig, configuration, with_end
 from sluice_consumer.kinesis import codec
 from sluice_consumer.process import configmap_code, entrypoint_check

@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from sluice_consumer import logs
 from sluice_consumer.checks import local, services, stream, table
-from sluice_consumer.checks.facts import SECONDS, StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome, OutOfTime, StartCheck, StartCheckResult, found, in_order
+from sluice_consumer.checks.model import SECONDS, CheckFinding, CheckOutcome, OutOfTime, StartCheck, StartCheckResult, StartFacts, found, in_order
 from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
 

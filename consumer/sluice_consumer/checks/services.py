@@ -11,8 +11,7 @@ from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import NETWORK, NO_ANSWER, Again
 from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartFacts
 
 SHARE = 0.9  # of the check's time
 SHOWN = 4  # characters of an access key's end

@@ -11,8 +11,7 @@ from sluice_checkpoints.aws.role_sessions import credentials_of
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.stream.model import StreamIdentity, StreamNotFound
 from sluice_consumer.checks import services
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartFacts
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.kinesis import codec
 from sluice_consumer.kinesis.client import ShardNotFound

@@ -19,8 +19,7 @@ from sluice_checkpoints.protocol.encoding import Wire
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.checks import services
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartFacts
 from sluice_consumer.process import pod, supervisor
 
 

@@ -11,10 +11,9 @@ from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverReport, ReportPhase
 from sluice_consumer.group.consumer_run import JVM_SECONDS
 from sluice_consumer.group.driver import GroupDriver
-from sluice_consumer.process.executor_drains import drains
 from sluice_consumer.process.pod import POLL_SECONDS, Reporter
 from sluice_consumer.spark import threads
-from sluice_consumer.spark.executors import target_of
+from sluice_consumer.spark.executors import drains, target_of
 
 log = logging.getLogger(__name__)
 JVM_LOOKS = 8  # in which the JVM is asked once whether it works

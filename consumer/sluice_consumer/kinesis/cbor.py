@@ -65,7 +65,6 @@ def _leapt(body: bytes) -> dict[str, Any] | None:
 
 
 def _pairs(inside: bytes) -> dict[str, Any]:
-    """Keys and values up to the break at the end of `inside`."""
     value = _loads(b"\xbf" + inside)
     assert isinstance(value, dict)  # noqa: S101 - that is what BF begins
     return value

@@ -29,7 +29,6 @@ from sluice_consumer.exits.user_failure import failure_of
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
-from sluice_consumer.process.executor_drains import drains
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.pod import PodAnnotations
 from sluice_consumer.process.session import Session, WorkLease, root_cause
@@ -38,7 +37,7 @@ from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import conf, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine, prepare
 from sluice_consumer.spark.entrypoint import load
-from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, target_of
+from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, drains, target_of
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp, warm_up_here
 from sluice_consumer.watchdog.start_watch import StartWatch
 

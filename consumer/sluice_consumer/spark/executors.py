@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -140,6 +141,12 @@ def target_of(spark: SparkSession, initial: int, drain_seconds: float, clock: Ca
     if conf.is_local(str(spark.sparkContext.master)):
         return OwnProcess()
     return ExecutorTarget(SparkBackend(spark.sparkContext), initial, drain_seconds, clock)
+
+
+def drains(target: ExecutorTarget | OwnProcess, prefix: str) -> tuple[ExecutorDrain, ...]:
+    """Executors on their way out, as a report has them now. `prefix`: of the names of their pods."""
+    now, wall = time.monotonic(), datetime.datetime.now(datetime.UTC)
+    return tuple(described(drain, prefix, now, wall) for drain in target.draining.values())
 
 
 def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> ExecutorDrain:

@@ -19,7 +19,6 @@ from sluice_consumer.poison.known_errors import BY_POLICY
 DEEPEST = 20
 WORKERS = "org.apache.spark.api.python.PythonException"
 SPARKS = "org.apache.spark.SparkException"
-ROOTS = {"java.lang.Object", "java.lang.Throwable", "java.lang.Exception", "java.lang.RuntimeException"}
 RUNNER = "org.apache.spark.api.python."
 RUNNERS = (RUNNER, "org.apache.spark.sql.execution.python.")
 STREAM = re.compile(

@@ -66,7 +66,6 @@ def _linked(package: Path, cache: Path) -> Path:
 
 
 def _mend(home: Path, entries: list[Path]) -> None:
-    """Somebody who cleans caches may have taken a link away."""
     for entry in entries:
         with contextlib.suppress(FileExistsError):
             (home / entry.name).symlink_to(entry)

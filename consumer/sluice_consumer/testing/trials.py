@@ -140,7 +140,6 @@ def _undisturbed(trial: Trial, args: Args) -> list[TaskKill]:
 
 
 def _tried(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
-    """Kill and replay; what keeps the sink from being counted."""
     error = _killed(trial, kill, args)
     if not error:
         try:
@@ -152,7 +151,6 @@ def _tried(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
 
 
 def _shortened(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
-    """Failure, and replay in two batches; what keeps the sink from being counted."""
     watch, error = WatchedRun(kill.point, fails=True), ""
     with tempfile.TemporaryDirectory() as folder, trial.fresh() as process:
         try:

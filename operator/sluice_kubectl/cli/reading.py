@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
 from sluice_kubectl.views.consumer import dynamodb_endpoint as endpoint_of
 from sluice_kubectl.views.documents import document
-from sluice_kubectl.views.log_lines import names_another
 from sluice_kubectl.views.objects import PodView, events, pods, standby_of
 from sluice_kubectl.views.part import uid_of
 from sluice_kubectl.views.pool import PoolView, pool, pools_by_need
@@ -221,6 +221,17 @@ def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
         at.out.file.write(line + "\n")
         if wanted.follow:
             at.out.file.flush()
+
+
+def names_another(line: str, consumer: str) -> bool:
+    """Whether a line of a driver of several consumers is about another one. Lines of Spark, and those about all of them, name none."""
+    if '"consumer"' not in line:
+        return False
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("consumer", consumer) != consumer
 
 
 @dataclass(frozen=True, slots=True)

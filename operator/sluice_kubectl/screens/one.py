@@ -122,7 +122,6 @@ def _trial(trial: TrialView, batch: int | None, now: datetime) -> str:
 
 
 def _position(position: PositionView, now: datetime) -> str:
-    """What became of the last move; `spec.position` is asked for, the result is the Job's."""
     ended = f" {age(position.at, now)} ago" if position.at else ""
     parts = [f"{position.id}: {position.state}{ended}"]
     parts += [f"to {position.to}"] if position.to else []

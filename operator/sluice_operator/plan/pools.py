@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sluice_operator.plan import deaths, migration
 from sluice_operator.plan.reset import clear_jobs, reset
 from sluice_operator.plan.rules import RULES, autoscale, completed, plan, quiesce, scale_to_zero
-from sluice_operator.plan.seats import takes_seats
+from sluice_operator.plan.seats import plan_member, takes_seats
 from sluice_operator.plan.standby import stand_by
-from sluice_operator.state.seats import ClearSeat, EndSeat
+from sluice_operator.state.seats import ALONE, ClearSeat, EndSeat
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import Step
 
@@ -93,3 +93,10 @@ def _worded(view: View, item: Condition) -> Condition:
 
 
 POOL_RULES = _pool_rules()
+
+
+def plan_view(view: View) -> Plan:
+    """The plan of a pool, of a consumer in one, or of a consumer with a driver of its own."""
+    if view.members is not None:
+        return plan_pool(view)
+    return plan(view) if view.seating == ALONE and view.driver.host is None else plan_member(view)

@@ -201,7 +201,6 @@ def _named_drivers(body: Json, pods: list[Json], kind: str = "driver") -> list[s
 
 
 def _owners(pods: list[Json], prefix: str) -> list[str]:
-    """Some of the pods that own these: strangers may have named many."""
     owners = {text(ref, "name") or "" for pod in pods for ref in objects(part(pod, "metadata"), "ownerReferences") if ref.get("kind") == "Pod"}
     return sorted(name for name in owners if name.startswith(prefix))[:STRAYS]
 

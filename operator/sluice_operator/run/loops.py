@@ -181,7 +181,6 @@ class Loops:
         return outcome
 
     async def _sleep(self, key: ResourceKey, wake: datetime, latest: datetime | None) -> bool:
-        """Sleep until an event (False), or until the time has come and no report has arrived (True)."""
         while True:
             pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
             try:

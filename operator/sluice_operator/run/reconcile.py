@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from sluice_operator.apply.execute import ActionContext, add_finalizer, apply
 from sluice_operator.cluster.port import Conflict, Rejected
 from sluice_operator.observe.cache import version_of
-from sluice_operator.plan.kinds import plan
 from sluice_operator.plan.live_read_policy import needs_live_read
+from sluice_operator.plan.pools import plan_view
 from sluice_operator.plan.write_policy import BATCHED_EVERY, WriteContext, WriteTime, only_told, urgent, write_time
 from sluice_operator.run import schedule
 from sluice_operator.run.live_read import cached_view, live_read, overdue
@@ -60,7 +60,7 @@ def reconcile(context: ReconcileContext, key: ResourceKey, now: datetime, *, for
 def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: datetime, *, force_refresh: bool) -> ReconcileResult:
     """Observe from the cache, plan, decide; if there is something to do: observe live, plan, decide, record, apply."""
     view = cached_view(context, key, body, now)
-    intent = plan(view)
+    intent = plan_view(view)
     force_refresh = force_refresh or overdue(context, key, view)
     if not force_refresh and (wait := _decide(context, view, intent)):
         return wait
@@ -73,7 +73,7 @@ def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: dat
             context.cache.lost(key, version_of(body))
             return schedule.soon(now)
         body, view = live
-        intent = plan(view)
+        intent = plan_view(view)
     return _decide(context, view, intent) or _carry_out(context, body, view, intent)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.local import check_java
-from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.checks.model import CheckOutcome, StartFacts
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import spark_start
 from sluice_consumer.spark import java

@@ -13,8 +13,7 @@ import pytest
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.checks import local
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.checks.model import CheckOutcome, StartFacts
 from sluice_consumer.process import configmap_code
 
 LONG = 120.0

@@ -14,8 +14,7 @@ from conftest_accounts import RECORDS, REGION, Theirs
 
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_consumer.checks import run
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.checks.model import CheckOutcome, StartFacts
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.kinesis.http import connect
 from sluice_consumer.spark import warmup_source

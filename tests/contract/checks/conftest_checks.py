@@ -18,8 +18,7 @@ import page_blocks
 import pytest
 
 from sluice_consumer.checks import run
-from sluice_consumer.checks.facts import StartFacts
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartFacts
 
 REGION, SHARDS = "us-east-1", 2
 LONG = 60.0  # seconds; no check of a service that answers needs as long

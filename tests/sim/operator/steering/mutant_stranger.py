@@ -121,8 +121,8 @@ def codes_are_believed(patch: Patch) -> None:
 @mutant("what is about to be done is told as done", "told_is_done", do("scale", replicas=3, seconds=5))
 def told_before(patch: Patch) -> None:
     """If it is refused, it is told again with every try."""
-    real = reconcile.plan
-    patch.setattr(reconcile, "plan", lambda view: _told_at_once(real(view)))
+    real = reconcile.plan_view
+    patch.setattr(reconcile, "plan_view", lambda view: _told_at_once(real(view)))
 
 
 def _told_at_once(intent: Any) -> Any:
