@@ -210,16 +210,19 @@ class ProbedShard:
             failed = again
         return Probe(self.prober.calls - calls, failed)
 
-    def probed(self, now: float, probe: Probe) -> None:
-        """After a probe. A minute without an answer, and it takes part in the next batch, which has patience, and says what is wrong."""
+    def probed(self, now: float, probe: Probe) -> bool:
+        """After a probe. True: a minute without an answer. Then it takes part in the next batch, which has patience, and says what is wrong."""
         self.since = now
         self.pace.probed(now, probe.calls, refused=probe.failed is not None)
         if probe.failed is None:
             self.answered = now
             if not self.idle:
                 self.pace.read(now, NEWS - 1)
-        elif now - self.answered >= UNANSWERED_SECONDS:
+            return False
+        silent = now - self.answered >= UNANSWERED_SECONDS
+        if silent:
             self.idle = False
+        return silent
 
 
 def turn(shard: ProbedShard) -> float:
@@ -297,9 +300,6 @@ class ProbeScheduler:
             ends = now + ROUND_SECONDS
             probes = list(self._threads.map(lambda shard: shard.probe() if self.clock() < ends else None, due))
             now = self.clock()
-            for shard, probe in zip(due, probes, strict=True):
-                if probe is not None:
-                    shard.probed(now, probe)
-            silent = [probe.failed for shard, probe in zip(due, probes, strict=True) if probe and probe.failed and shard.idle is False]
+            silent = [probe.failed for shard, probe in zip(due, probes, strict=True) if probe is not None and shard.probed(now, probe)]
             if silent:
                 log.warning("probes of %s have had no answer for a minute; batches read them: %s", counted(len(silent), "shard"), silent[0])

@@ -117,7 +117,10 @@ def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False, None])
-def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_is_read(known: bool | None) -> None:  # noqa: FBT001
+def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_is_read(
+    known: bool | None,  # noqa: FBT001
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A batch has patience and others' errors; a probe that waited would hold up every other shard."""
     bench = Bench(fails=Again("not now", cause=REFUSED))
     if known is not None:
@@ -129,7 +132,9 @@ def test_a_probe_without_an_answer_changes_nothing_for_a_minute_then_the_shard_i
     while bench.now < begun + UNANSWERED_SECONDS:
         assert bench.probes([ROW]) == before
         bench.now += PROBE_SECONDS
+    assert caplog.messages == []
     assert bench.probes([ROW]) == {"a": False}
+    assert len(caplog.messages) == 1
     bench.fails, bench.idles = None, True
     bench.now += PROBE_SECONDS
     assert bench.probes([ROW]) == {"a": True}
