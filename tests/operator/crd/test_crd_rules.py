@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from admission_scene import ADMIN, Caller
-from crd_server import CONSUMERS, document, install
+from admission_scene import Caller
+from crd_server import CONSUMERS, document
 from kstatus import IN_PROGRESS, kstatus
 from simulated_cluster import SPEC
 
-from sluice_lab import places
-from sluice_lab.machine import apiserver
 from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.resource.spark_conf import EXACT
 from sluice_operator.state.serialization import dump_status, load_status
@@ -184,14 +182,6 @@ MALFORMED = [
     {"position": {"id": "one"}},
 ]
 NAMES = {"orders": True, LONGEST: True, f"{LONGEST}a": False, "7up": False, "or.ders": False}
-
-
-@pytest.fixture(scope="module")
-def admin() -> Iterator[Caller]:
-    with apiserver.running(places.work(), (ADMIN,)) as server:
-        caller = Caller(server)
-        install(caller.call)
-        yield caller
 
 
 def consumer(name: str, spec: Json) -> Json:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from admission_scene import ADMIN, Caller
-from crd_server import POOLS, install
+from admission_scene import Caller
+from crd_server import POOLS
 from pool_scene import POOL, pooled
 
-from sluice_lab import places
-from sluice_lab.machine import apiserver
 from sluice_operator.cluster.port import POOL_KIND
 from sluice_operator.state.serialization import dropped
 
 pytestmark = pytest.mark.built
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def admin() -> Iterator[Caller]:
-    with apiserver.running(places.work(), (ADMIN,)) as server:
-        caller = Caller(server)
-        install(caller.call)
-        yield caller
 
 
 def pool(name: str, **spec: Any) -> Json:
