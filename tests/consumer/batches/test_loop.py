@@ -219,10 +219,11 @@ def test_a_shard_that_stays_full_is_read_on_alone_and_the_others_once_an_interva
     assert batches == [(0.0, EVERY), (1.5, alone), (3.0, alone), (4.5, alone), (6.0, EVERY), (7.5, alone), (9.0, alone)]
 
 
-@pytest.mark.parametrize("how", [{"began": True}, {"isolator": Failing(searches=1)}], ids=["replay", "search"])
-def test_neither_a_replay_nor_a_search_begins_the_interval_of_the_other_shards(clock: SimpleNamespace, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("began", "searches"), [(True, 0), (False, 1)], ids=["replay", "search"])
+def test_neither_a_replay_nor_a_search_begins_the_interval_of_the_other_shards(clock: SimpleNamespace, began: bool, searches: int) -> None:  # noqa: FBT001
     """Else they are never read where drivers die, or searches come, sooner than that."""
-    assert beside_a_full_shard(clock, 600.0, **how)[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
+    batches = beside_a_full_shard(clock, 600.0, began=began, isolator=Failing(searches))
+    assert batches[:3] == [(0.0, {"full"}), (1.5, EVERY), (3.0, {"full"})]
 
 
 def test_a_search_is_offered_all_shards_though_one_is_full(clock: SimpleNamespace) -> None:
