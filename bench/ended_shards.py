@@ -120,7 +120,7 @@ class Lineage:
             before = len(self.transactions)
             self.now += AUDIT
             consumer.audit()
-            seconds.append(timed(folder.turn)[0])
+            seconds.append(timed(folder.fold)[0])
             if len(self.transactions) == before:
                 break
         return seconds[:-1]

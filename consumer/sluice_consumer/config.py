@@ -348,7 +348,7 @@ def parse(text: str) -> Config:
     """
     config = read(Config, text)
     check_format(config.format)
-    stream = _found(config.stream)
+    stream = _located(config.stream)
     config = dataclasses.replace(config, stream=stream, name=config.name or stream.name)
     _bounds(config)
     return dataclasses.replace(config, stream=_in_session(stream, config.name))
@@ -367,7 +367,7 @@ def read(kind: type[T], text: str) -> T:
     return _read(kind, document, "")
 
 
-def _found(stream: StreamConfig) -> StreamConfig:
+def _located(stream: StreamConfig) -> StreamConfig:
     if stream.arn is None:
         if not stream.name or not stream.region:
             raise Refused(f"stream.{'region' if stream.name else 'name'}: missing; a stream has a name and a region, or an arn")

@@ -95,7 +95,7 @@ def _run(spark: SparkSession, config: Config, stop: threading.Event, end: LeaseR
         raise
     except Exception:
         with contextlib.suppress(Exception):  # the error counts; a session that is gone answers nothing, and the lease runs out
-            end.look()
+            end.observe()
             end.release()
         raise
     with contextlib.suppress(ServiceUnavailable):  # a clean end stays clean, and the lease runs out
@@ -119,7 +119,7 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunPart
         work.begin(in_pod=False)
         work.wait_out()
         engine = work.engine(spark)
-        end.quiet, end.look = engine.quiet, engine.look
+        end.quiet, end.observe = engine.quiet, engine.observe
         work.loop(engine, watching=watch.ports)
     except (Exception, BatchInterrupt) as error:
         if watch.error is not None:

@@ -111,7 +111,7 @@ class World:
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
         folder = Folder(consumer, FoldPorts(self.store, lambda: 0.0), self.folds)
-        around = Surroundings(lambda: None, self.probe, lambda: self.audits, engine, self.told.append, self.stands, folder.turn)
+        around = Surroundings(lambda: None, self.probe, lambda: self.audits, engine, self.told.append, self.stands, folder.fold)
         return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:

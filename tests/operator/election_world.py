@@ -36,7 +36,7 @@ class Process:
     def turn(self) -> None:
         self.busy = True
         try:
-            self.due = self.town.now + self.candidate.turn()
+            self.due = self.town.now + self.candidate.acquire_or_renew()
         except LostLeadership:
             self.alive = False
         self.busy = False

@@ -52,7 +52,7 @@ REFUSED_KEY = frozenset({
 })  # fmt: skip
 # What you have to correct before there can be credentials.
 MISTAKES = (InfiniteLoopConfigError, InvalidConfigError, PartialCredentialsError, ProfileNotFound, UnknownCredentialError)
-LOOK_SHARE = 10  # a look that takes a second is followed by ten seconds without one
+RELOAD_SHARE = 10  # a reload that takes a second is followed by ten seconds without one
 BOTOCORE = logging.getLogger("botocore.credentials")
 FAILURES: ContextVar[list[BaseException] | None] = ContextVar("FAILURES", default=None)
 
@@ -86,13 +86,13 @@ class _Held:
         return isinstance(self.source, boto.RefreshableCredentials) and bool(self.source.refresh_needed(seconds))
 
 
-class Looks:
+class Reloads:
     """Looks at a source again after its key was refused: at most twice a second, and less often where a look takes long. Thread safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._next, self._lock = clock, float("-inf"), threading.Lock()
 
-    def other(self, refused: boto.ReadOnlyCredentials, load: Load) -> _Held | None:
+    def other_than(self, refused: boto.ReadOnlyCredentials, load: Load) -> _Held | None:
         """Other credentials than those that were refused; None: there are none, or it is too soon for a look."""
         with self._lock:
             begun = self._clock()
@@ -106,7 +106,7 @@ class Looks:
                 log.warning("the AWS credentials were refused, and their source has no others now: %s", error)
                 found = None
             now = self._clock()
-            self._next = now + min(PAUSE, max(SHORT_PAUSE, LOOK_SHARE * (now - begun)))
+            self._next = now + min(PAUSE, max(SHORT_PAUSE, RELOAD_SHARE * (now - begun)))
             return found if found and found.frozen != refused else None
 
 
@@ -121,7 +121,7 @@ class Credentials:
         self._attempt: threading.Thread | None = None
         self._tried = float("-inf")
         self._lock = threading.Lock()
-        self._looks, self._looking = Looks(clock), cast("threading.Thread | None", None)
+        self._reloads, self._reloading = Reloads(clock), cast("threading.Thread | None", None)
 
     def current(self) -> boto.ReadOnlyCredentials:
         """Credentials that are valid now.
@@ -158,17 +158,17 @@ class Credentials:
         The source is also looked at again beside the calls: a file that was written since, a process that names no end, a role.
         """
         with self._lock:
-            look = self._looking if self._looking and self._looking.is_alive() else None
-            if look is None:
-                look = self._looking = threading.Thread(target=self._look, args=(key,), name="credentials", daemon=True)
-                look.start()
-        look.join(PATIENCE)
+            attempt = self._reloading if self._reloading and self._reloading.is_alive() else None
+            if attempt is None:
+                attempt = self._reloading = threading.Thread(target=self._reload, args=(key,), name="credentials", daemon=True)
+                attempt.start()
+        attempt.join(PATIENCE)
         held = self._held
-        return look.is_alive() or (held is not None and held.frozen != key)
+        return attempt.is_alive() or (held is not None and held.frozen != key)
 
-    def _look(self, refused: boto.ReadOnlyCredentials) -> None:
+    def _reload(self, refused: boto.ReadOnlyCredentials) -> None:
         held = self._held
-        if held is not None and held.frozen == refused and (found := self._looks.other(refused, self._load)):
+        if held is not None and held.frozen == refused and (found := self._reloads.other_than(refused, self._load)):
             self._held = found
 
     def _renewing(self, pause: float) -> threading.Thread | None:

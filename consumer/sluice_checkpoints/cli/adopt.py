@@ -85,7 +85,7 @@ def changed(store: CheckpointStore, identity: str, owner: Owner, output: Output)
 
 
 def _report(table: str, before: ConsumerRow, after: ConsumerRow, again: int | None, output: Output) -> None:
-    message = f"table {table} {_said(before, after, again)}"
+    message = f"table {table} {_outcome(before, after, again)}"
     if output.as_json:
         ids = {"consumerId": after.consumer_id, "formerConsumerId": before.consumer_id}
         owners = {"owner": after.owner, "cluster": after.cluster, "formerOwner": before.owner, "formerCluster": before.cluster}
@@ -95,7 +95,7 @@ def _report(table: str, before: ConsumerRow, after: ConsumerRow, again: int | No
     output.out.print(f"[green]Adopted[/] {escape(message)}", soft_wrap=True)
 
 
-def _said(before: ConsumerRow, after: ConsumerRow, again: int | None) -> str:
+def _outcome(before: ConsumerRow, after: ConsumerRow, again: int | None) -> str:
     owner = f" of {named(after.owner, after.cluster)}" if after.owner else ""
     if before == after:
         return f"is consumer {after.consumer_id}{owner} already; nothing was written"

@@ -34,7 +34,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     for name, letter in found:
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         cells = (name, f"arrived {arrived}", f"batch {letter.batch}", f"failed {counted(letter.attempts, 'time')}")
-        state = "pending" if name in waiting else _told(logs, letter)
+        state = "pending" if name in waiting else _redriven_text(logs, letter)
         by_cause.setdefault(letter.cause[:LONGEST], []).append("  ".join((*cells, state) if state else cells))
     for cause, lines in by_cause.items():
         output.out.print(f"[bold]{len(lines)} x {escape(_line(cause))}[/]", highlight=False, soft_wrap=True)
@@ -52,7 +52,7 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
     """
     if name.startswith("/") or ".." in name.split("/"):
         raise Refused(f"{name}: is not the name of a dead letter; `dead-letters list` prints the names")
-    letter, waits = _found(where, name)
+    letter, waits = _read_letter(where, name)
     if output.as_json:
         output.document({"name": name, **letter.document(), "pending": waits})
         return
@@ -76,7 +76,7 @@ def _line(text: str) -> str:
     return _shown(text).replace("\n", "\\n")
 
 
-def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
+def _read_letter(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
     try:
         return DeadLetter.from_json(where.read(name), name), False
     except Refused:
@@ -95,7 +95,7 @@ def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:
     return one.number if one else None
 
 
-def _told(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:
+def _redriven_text(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:
     number = _redriven(logs, letter)
     if number is None:
         return ""

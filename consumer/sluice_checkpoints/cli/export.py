@@ -96,7 +96,7 @@ def _grid(plan: ExportPlan) -> Grid:
     grid = Grid("shard", "position", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for entry in plan.entries:
         expressible, kept = entry.expressible, entry.outcome == KEPT
-        said = escape(short(entry.said) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.said)}")
+        said = escape(short(entry.position_text) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.position_text)}")
         style = "yellow" if kept or expressible.warnings else ""
         risk = "come again" if expressible.again and not kept else ""
         why = "is further" if kept else expressible.why

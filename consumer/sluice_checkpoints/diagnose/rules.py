@@ -49,17 +49,17 @@ class DiagnosedShard:
     shard: Shard | None
     all: Observation
 
-    def found(self, kind: str, severity: Severity, text: str, advice: str) -> Finding:
+    def finding(self, kind: str, severity: Severity, text: str, advice: str) -> Finding:
         """A finding about this shard."""
         return Finding(kind, severity, self.id, text, advice)
 
     def started_late(self, kind: str, text: str) -> Finding:
         """A finding about this shard, which will start at the system's configured initial position."""
         if self.all.initial == FROM_START:
-            return self.found(kind, INFO, f"{text}, and {self.all.system.title} starts at its beginning, as it is configured", "nothing")
+            return self.finding(kind, INFO, f"{text}, and {self.all.system.title} starts at its beginning, as it is configured", "nothing")
         known = "is configured to start" if self.all.initial == LATEST else "starts at its configured initial position; if that is LATEST, it starts"
         consequence = f"{self.all.system.title} {known} at the tip of the moment: what was put there before is lost"
-        return self.found(kind, WILL_BE_LOST, f"{text}; {consequence}", MIGRATE + ("" if self.all.initial else IF_FROM_START))
+        return self.finding(kind, WILL_BE_LOST, f"{text}; {consequence}", MIGRATE + ("" if self.all.initial else IF_FROM_START))
 
 
 # -- the table -------------------------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _copy_never_finished(observed: Observation) -> Iterator[Finding]:
 def _another_stream(case: DiagnosedShard) -> Iterator[Finding]:
     """Its position cannot be in this shard."""
     if problem := problem_with(case.row, case.shard):
-        yield case.found("other-stream", WILL_BE_LOST, problem, ANOTHER_STREAM)
+        yield case.finding("other-stream", WILL_BE_LOST, problem, ANOTHER_STREAM)
 
 
 def _expired(case: DiagnosedShard) -> Iterator[Finding]:
@@ -127,10 +127,10 @@ def _expired(case: DiagnosedShard) -> Iterator[Finding]:
         return
     text = f"is at {case.row.stored.text}, and is gone from the stream: what it held after that is lost"
     if case.all.system.stores_ends:
-        yield case.found("expired", LOST, text, GONE)
+        yield case.finding("expired", LOST, text, GONE)
     else:
         text = f"{text}, unless it had been read to its end, which {case.all.system.title} does not store"
-        yield case.found("expired", WARNING, text, "nothing, if its consumer was running when the shard was closed")
+        yield case.finding("expired", WARNING, text, "nothing, if its consumer was running when the shard was closed")
 
 
 def _behind_retention(case: DiagnosedShard) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _behind_retention(case: DiagnosedShard) -> Iterator[Finding]:
     position, oldest = case.row.stored.position if case.row else None, case.all.oldest.get(case.id)
     if position and position.sequence and oldest and int(position.sequence) < int(oldest):
         text = f"suspected: is at {position.sequence}, and the oldest record still there is {oldest}; records between the two, if any, are lost"
-        yield case.found("behind-retention", SUSPECTED, text, f"start its consumer before more expires, or lengthen the retention; {GONE}")
+        yield case.finding("behind-retention", SUSPECTED, text, f"start its consumer before more expires, or lengthen the retention; {GONE}")
 
 
 def _never_acknowledged(case: DiagnosedShard) -> Iterator[Finding]:
@@ -149,14 +149,14 @@ def _never_acknowledged(case: DiagnosedShard) -> Iterator[Finding]:
         yield case.started_late("never-acknowledged", f"was never acknowledged ({case.row.stored.text})")
         return
     text = "says LATEST, which is not a position: until its first checkpoint, whatever arrives while its consumer is stopped is lost at every start"
-    yield case.found("never-acknowledged", WILL_BE_LOST, text, PINNED)
+    yield case.finding("never-acknowledged", WILL_BE_LOST, text, PINNED)
 
 
 def _waits_for_a_time(case: DiagnosedShard) -> Iterator[Finding]:
     """AT_TIMESTAMP is stored without its time."""
     if case.row and case.shard and case.row.stored.at_timestamp:
         text = "says AT_TIMESTAMP, and the time is in its consumer's configuration alone"
-        yield case.found("at-timestamp", WARNING, text, "keep that time; migrate with --timestamp")
+        yield case.finding("at-timestamp", WARNING, text, "keep that time; migrate with --timestamp")
 
 
 def _behind_its_children(case: DiagnosedShard) -> Iterator[Finding]:
@@ -168,12 +168,12 @@ def _behind_its_children(case: DiagnosedShard) -> Iterator[Finding]:
         return
     if case.all.system.stores_ends:
         text = f"is not finished (is at {case.row.stored.text}), though {_names(started)} behind it started: the order is broken"
-        yield case.found(
+        yield case.finding(
             "order", WARNING, f"{text}, and its rest may be lost", "migrate: Sluice reads its rest before it continues with what follows it"
         )
     else:
         text = f"has {_names(started)} started behind it, and {case.all.system.title} does not store whether it was read to its end"
-        yield case.found("order", INFO, text, "nothing; a migration reads its rest, if there is one")
+        yield case.finding("order", INFO, text, "nothing; a migration reads its rest, if there is one")
 
 
 def _children_are_gone(case: DiagnosedShard) -> Iterator[Finding]:
@@ -187,13 +187,13 @@ def _children_are_gone(case: DiagnosedShard) -> Iterator[Finding]:
 def _left_behind(case: DiagnosedShard) -> Iterator[Finding]:
     """Prepared checkpoints, hand-offs and claims. An owner is none of these: it stays after a clean stop too."""
     for note in case.row.notes if case.row else ():
-        yield case.found("left-behind", WARNING, note, "make sure its consumer is stopped; its position is the row's in any case")
+        yield case.finding("left-behind", WARNING, note, "make sure its consumer is stopped; its position is the row's in any case")
 
 
 def _comes_again(case: DiagnosedShard) -> Iterator[Finding]:
     """What was processed before and will be once more."""
     if case.row and case.row.stored.again:
-        yield case.found("read-again", INFO, f"{case.row.stored.again}: its records come again", "nothing, if the sink is idempotent")
+        yield case.finding("read-again", INFO, f"{case.row.stored.again}: its records come again", "nothing, if the sink is idempotent")
 
 
 # -- shards without a row --------------------------------------------------------------------------------------------------------------
@@ -204,17 +204,17 @@ def _row_is_missing(case: DiagnosedShard) -> Iterator[Finding]:
     if not _rowless(case) or case.id not in case.all.above_progress or case.id in case.all.missing_rows.deleted:
         return
     if case.id in case.all.missing_rows.waiting:
-        yield case.found("row-missing", SUSPECTED, f"has no row, though what followed it has progress. {WAITING}", AT_THAT_TIME)
+        yield case.finding("row-missing", SUSPECTED, f"has no row, though what followed it has progress. {WAITING}", AT_THAT_TIME)
         return
     if case.all.reading.finished_rows_vanish:
         text = (
             "has no row, though what followed it has progress, and KCL did not delete it as finished. A shard before it still has a row, or one that "
             "followed it was not started. KCL does not read it: its records are lost unless they were read before"
         )
-        yield case.found("row-missing", WILL_BE_LOST, text, MIGRATE)
+        yield case.finding("row-missing", WILL_BE_LOST, text, MIGRATE)
         return
     text = "has no row, though what followed it has progress: it was read to its end, or never; the table does not say"
-    yield case.found("row-missing", WARNING, text, "a migration reads it from its beginning: duplicates, but no gap")
+    yield case.finding("row-missing", WARNING, text, "a migration reads it from its beginning: duplicates, but no gap")
 
 
 def _child_without_row(case: DiagnosedShard) -> Iterator[Finding]:
@@ -227,7 +227,7 @@ def _child_without_row(case: DiagnosedShard) -> Iterator[Finding]:
         yield case.started_late("child-without-row", f"has no row yet and follows {_names(parents)}")
     elif finished:
         text = f"has no row, though {_names(finished)} before it is finished; {case.all.system.title} gives it one at its beginning, if it runs"
-        yield case.found("child-without-row", WARNING, text, "start its consumer before that row is deleted, or migrate")
+        yield case.finding("child-without-row", WARNING, text, "start its consumer before that row is deleted, or migrate")
 
 
 def _hole(case: DiagnosedShard) -> Iterator[Finding]:
@@ -236,11 +236,11 @@ def _hole(case: DiagnosedShard) -> Iterator[Finding]:
         return
     text = f"has no row and follows no shard that has one: a hole at {_hash_range(case.shard)}"
     if case.all.system.strangers_at_start:
-        yield case.found("hole", INFO, f"{text}; {case.all.system.title} starts it at its beginning", "nothing")
+        yield case.finding("hole", INFO, f"{text}; {case.all.system.title} starts it at its beginning", "nothing")
     elif not case.shard.closed or case.id not in case.all.above_rows:
         yield case.started_late("hole", text)
     elif case.id in case.all.above_times:
-        yield case.found("hole", SUSPECTED, f"{text}. {WAITING}", AT_THAT_TIME)
+        yield case.finding("hole", SUSPECTED, f"{text}. {WAITING}", AT_THAT_TIME)
     elif case.id not in case.all.above_late_starts:
         yield _passed_over(case, text)
 
@@ -249,7 +249,7 @@ def _passed_over(case: DiagnosedShard, text: str) -> Finding:
     """What followed it has rows, so it is not read again where parents without a row count as finished."""
     if not case.all.system.children_at_start:
         return case.started_late("hole", text)
-    return case.found("hole", WILL_BE_LOST, f"{text}; {case.all.system.title} takes it for finished: no consumer reads its records", MIGRATE)
+    return case.finding("hole", WILL_BE_LOST, f"{text}; {case.all.system.title} takes it for finished: no consumer reads its records", MIGRATE)
 
 
 def _rowless(case: DiagnosedShard) -> bool:

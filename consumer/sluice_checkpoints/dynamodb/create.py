@@ -148,13 +148,13 @@ class DynamoTargets:
                 raise
 
     def _wait_until_active(self, name: str) -> None:
-        def look() -> None:
+        def check() -> None:
             description = self._describe(name)
             status = description["TableStatus"] if description else "not visible yet"
             if status not in {"ACTIVE", "UPDATING"}:
                 raise Again(f"it is {status}", wait=1.0)
 
-        replace(self._patience, limit=READY_SECONDS).call(f"waiting for target table {name}", look)
+        replace(self._patience, limit=READY_SECONDS).call(f"waiting for target table {name}", check)
 
     def _protect(self, name: str) -> str | None:
         if (self._describe(name) or {}).get("DeletionProtectionEnabled"):

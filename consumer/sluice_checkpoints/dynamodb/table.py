@@ -150,10 +150,10 @@ class DynamoTable:
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
         """The rows of these keys that exist; asks until nothing is left unprocessed."""
-        parts = self.side_by_side(partial(self._part, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
+        parts = self.side_by_side(partial(self._get_chunk, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
         return {key: item for part in parts for key, item in part.items()}
 
-    def _part(self, keys: list[str]) -> dict[str, Item]:
+    def _get_chunk(self, keys: list[str]) -> dict[str, Item]:
         found: dict[str, Item] = {}
         wanted = {self._name: {"Keys": [{"id": {"S": key}} for key in keys], "ConsistentRead": True}}
 
@@ -191,9 +191,9 @@ class DynamoTable:
             if error.response["Error"]["Code"] != CONDITION_FAILED:
                 raise
             found: Any = error.response.get("Item")
-            return Outcome(applied=False, found=item_from_wire(found) if found else None)
+            return Outcome(applied=False, row=item_from_wire(found) if found else None)
         former = reply.get("Attributes")
-        return Outcome(applied=True, found=None if isinstance(write, Put) else item_from_wire(former or {}))
+        return Outcome(applied=True, row=None if isinstance(write, Put) else item_from_wire(former or {}))
 
     def _member(self, member: Member) -> Wire:
         expressions = Expressions()

@@ -90,7 +90,7 @@ class Exporter:
         if self._request.quiet_seconds and survey.seen.exists:
             self._ports.progress.waiting(self._request.quiet_seconds, "the other table must not move")
             self._ports.sleep(self._request.quiet_seconds)
-            self._same(survey.seen, self._look())
+            self._same(survey.seen, self._read_target())
         return ExportResult(PLANNED, f"{counted(len(survey.plan.entries), 'shard')}; nothing was written", survey.plan, survey.plan.warnings)
 
     def run(self) -> ExportResult:
@@ -130,7 +130,7 @@ class Exporter:
         self._may_go(self._ports.store.consumer(), stream)
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
-        seen = self._look()
+        seen = self._read_target()
         made, now_millis = self._plan(stream, seen)
         return ExportSurvey(stream, seen, made, now_millis)
 
@@ -138,7 +138,7 @@ class Exporter:
         for why in refusals(row, self._ports.store.table.name, stream):
             raise why
 
-    def _look(self) -> TargetSnapshot:
+    def _read_target(self) -> TargetSnapshot:
         to, targets = self._request.to, self._ports.targets
         for ending, why in self._writer.conflicting_suffixes:
             if targets.key_schema(to + ending) is not None:
@@ -221,7 +221,7 @@ class Exporter:
         self._write(held, made)
         held.alive()
         self._ports.progress.step("reading what was written")
-        left, _ = self._plan(survey.stream, self._look())
+        left, _ = self._plan(survey.stream, self._read_target())
         if left.changes:
             labels = ", ".join(change.label for change in left.changes[:CHANGES_SHOWN])
             raise SourceActive(
@@ -233,12 +233,12 @@ class Exporter:
     def _ready(self, held: HeldLease, seen: TargetSnapshot) -> tuple[tuple[str, ...], TargetSnapshot]:
         if not seen.exists:
             self._ports.progress.step(f"making table {self._request.to}")
-            return self._ports.targets.create(self._request.to, self._writer.keys), self._look()
+            return self._ports.targets.create(self._request.to, self._writer.keys), self._read_target()
         quiet = self._request.quiet_seconds
-        quiet = self._writer.reader.quiet(seen.snapshot) if quiet is None else quiet
+        quiet = self._writer.reader.quiet_seconds(seen.snapshot) if quiet is None else quiet
         self._ports.progress.waiting(quiet, "the other table must not move")
         held.pause(seen.at + quiet)
-        later = self._look()
+        later = self._read_target()
         self._same(seen, later)
         return (), later
 

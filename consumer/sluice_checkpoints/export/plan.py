@@ -99,7 +99,7 @@ class PlannedShard:
     change: RowChange | None = None
 
     @property
-    def said(self) -> str:
+    def position_text(self) -> str:
         """What the other table says in the end, for people."""
         if self.outcome == KEPT:
             return str(self.was)
@@ -256,7 +256,7 @@ def as_document(entry: PlannedShard) -> Item:
     return {
         "shard": entry.shard,
         "stands": entry.expressible.committed.to_map(),
-        "said": entry.said,
+        "said": entry.position_text,
         "was": entry.was,
         "outcome": entry.outcome,
         "why": entry.expressible.why,

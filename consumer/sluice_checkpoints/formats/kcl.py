@@ -98,7 +98,7 @@ class Kcl(FormatReader):
         """The two tables of KCL 3.0 to 3.4."""
         return tuple(table + suffix for suffix in SIDE_TABLES) if keys == KEY else ()
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """Two of the worker metrics' periods; a lease moves more often."""
         del snapshot
         return 60.0

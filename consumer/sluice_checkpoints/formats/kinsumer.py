@@ -63,7 +63,7 @@ class Kinsumer(FormatReader):
             return ()
         return tuple(table.removesuffix(CHECKPOINTS) + suffix for suffix in SIDE_TABLES)
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """Five times shardCheckFrequency, and a margin."""
         del snapshot
         return 310.0

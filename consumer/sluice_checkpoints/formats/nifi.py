@@ -74,7 +74,7 @@ class Nifi(FormatReader):
         main, half = schemas.get(table), schemas.get(table + HALF_MADE)
         return main == KEY or (half == KEY and main in {None, kcl.KEY})
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """Six times the lease refresh, and as long as KCL needs."""
         del snapshot
         return 60.0

@@ -182,7 +182,7 @@ class Format(Protocol):
         """Whether the tables that exist, the main one and companions, are of this format."""
         ...
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """Seconds within which a working consumer changes at least one row."""
         ...
 

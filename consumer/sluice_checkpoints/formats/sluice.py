@@ -41,7 +41,7 @@ class Sluice(FormatReader):
     key = KEY
     attributes = frozenset({"id"}.union(*(kind.types for kind in KINDS)))
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """What the holder promised, by the rule of a take-over; 0 if it released the lease."""
         row = _consumer(snapshot)
         return 0.0 if row is None or row.released else row.lease_millis / 1000 * MARGIN

@@ -44,7 +44,7 @@ class VmwareGoKcl(FormatReader):
     key = KEY
     attributes = frozenset(TYPES)
 
-    def quiet(self, snapshot: Snapshot) -> float:
+    def quiet_seconds(self, snapshot: Snapshot) -> float:
         """Six times LeaseRefreshPeriod."""
         del snapshot
         return 30.0

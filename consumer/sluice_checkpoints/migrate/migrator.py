@@ -91,10 +91,10 @@ class Migrator:
             return done
         survey = self._survey(stream)
         if self._request.quiet_seconds:
-            quiet = self._quiet(survey.seen, stream)
+            quiet = self._quiet_seconds(survey.seen, stream)
             self._ports.progress.waiting(quiet, "the source must not move")
             self._ports.sleep(quiet)
-            self._same(survey.seen, self._look_again())
+            self._same(survey.seen, self._read_source_again())
         return self._result("PLANNED", f"{summarize(survey.plan)}; nothing was written", survey.plan)
 
     def run(self) -> MigrationResult:
@@ -110,7 +110,7 @@ class Migrator:
         if done := self._done_before(stream):
             return done
         survey = self._survey(stream)
-        self._quiet(survey.seen, stream)
+        self._quiet_seconds(survey.seen, stream)
         self._ports.progress.step(f"target table {self._request.target}")
         prepared = self._ports.targets.ensure(self._request.target)
         store = MigrationStore(prepared.table)
@@ -145,15 +145,15 @@ class Migrator:
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> SourceSnapshot:
+    def _read_source(self) -> SourceSnapshot:
         chosen, snapshot = detect.take_snapshot(self._ports.sources, self._request.source, self._request.format)
         moving = snapshot.without(frozenset(self._request.ignored), frozenset(self._request.rows))
         return SourceSnapshot(chosen, snapshot, moving, self._ports.clock())
 
-    def _look_again(self) -> SourceSnapshot:
+    def _read_source_again(self) -> SourceSnapshot:
         """A later look; what cannot be read now could be a moment ago, so another program works there."""
         try:
-            return self._look()
+            return self._read_source()
         except Refused as refused:
             raise SourceActive(f"source table {self._request.source} changed under way, stop its consumer and run this again: {refused}") from refused
 
@@ -161,7 +161,7 @@ class Migrator:
         self._ports.progress.step(f"source table {self._request.source}, stream {stream.name}")
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed; run this again once it is ACTIVE")
-        seen = self._look()
+        seen = self._read_source()
         shards = self._ports.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
         self._ahead = shards.date_millis / 1000 - self._ports.clock()
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
@@ -216,7 +216,7 @@ class Migrator:
             self._ports.progress.step(f"writing {counted(len(wanted.shards), 'row')}")
             self._write(held, wanted, stored)
             held.alive()
-            before = self._look_again()
+            before = self._read_source_again()
             if before.moving.digest == rest.moving.digest:
                 self._finish(held, wanted, survey.stream)
                 return wanted
@@ -224,21 +224,21 @@ class Migrator:
         raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies; stop its consumer, then run this again")
 
     def _at_rest(self, held: HeldClaim, before: SourceSnapshot, stream: StreamIdentity) -> SourceSnapshot:
-        quiet = self._quiet(before, stream)
+        quiet = self._quiet_seconds(before, stream)
         self._ports.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
-        later = self._look_again()
+        later = self._read_source_again()
         self._same(before, later)
         return later
 
-    def _quiet(self, seen: SourceSnapshot, stream: StreamIdentity) -> float:
+    def _quiet_seconds(self, seen: SourceSnapshot, stream: StreamIdentity) -> float:
         """Seconds for which a source must not move: as asked or as its format needs, and until the last lease in it has run out.
 
         The lease of a shard that the user placed does not count.
         """
         placed = frozenset(label for shard in self._request.places for label in row_labels(shard, stream))
         asked, promise = self._request.quiet_seconds, lease_expiry.latest(seen.moving.without(frozenset(), placed))
-        quiet = seen.format.quiet(seen.moving) if asked is None else asked
+        quiet = seen.format.quiet_seconds(seen.moving) if asked is None else asked
         left = promise.until_millis / 1000 - self._ahead - seen.at if promise else 0.0
         if left <= quiet:
             return quiet

@@ -143,7 +143,7 @@ def check_chosen(choices: Choices, answers: Mapping[ShardPlace, str]) -> None:
 def for_rows(source: SourceScan, choices: Choices, problems: Sequence[Problem]) -> str:
     """For rows that were refused, the first ten of them; "" where only the source itself can be corrected."""
     found = dict.fromkeys(way for problem in problems[:LISTED] if problem.row is not None and (way := _way(source, choices, problem)))
-    return "".join(_told(field, [option for kind, option in found if kind == field]) for field in SENTENCES)
+    return "".join(_way_on(field, [option for kind, option in found if kind == field]) for field in SENTENCES)
 
 
 def _way(source: SourceScan, choices: Choices, problem: Problem) -> tuple[str, str] | None:
@@ -172,7 +172,7 @@ def _leads_on(source: SourceScan, choices: Choices, problem: Problem) -> bool:
     return all((left.table, left.row) != (problem.table, problem.row) for left in (*found.reading.problems, *compared.contradictions()))
 
 
-def _told(field: str, options: Sequence[str]) -> str:
+def _way_on(field: str, options: Sequence[str]) -> str:
     shown = [option.replace(PLACES, "=…") if number else option for number, option in enumerate(options)]
     return f". {SENTENCES[field]}, run the same command again with {' '.join(shown)} (in the resource: spec.migrateFrom.{field})" if options else ""
 
@@ -181,7 +181,7 @@ def placing(shards: Iterable[str]) -> str:
     """For shards whose position the source does not contain; "" for none."""
     ids = list(dict.fromkeys(shards))
     rest = [f"and so on for {len(ids) - NAMED} more"] if len(ids) > NAMED else []
-    return _told("places", [*(f"--place {i}{PLACES}" for i in ids[:NAMED]), *rest])
+    return _way_on("places", [*(f"--place {i}{PLACES}" for i in ids[:NAMED]), *rest])
 
 
 def if_others_agree(agreeing: int, way_on: str) -> str:

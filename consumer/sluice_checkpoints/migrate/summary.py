@@ -22,11 +22,11 @@ def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator
     for name in sorted(request.choices.keys() | claim.choices.keys()):
         now, then = request.choices.get(name, "not given"), claim.choices.get(name, "not given")
         if now != then:
-            was = f"it was {_said(then)} when this migration was completed"
-            yield f"--{name} ({_said(now)}) has no effect: {was}; choose a new --target to migrate again"
+            was = f"it was {_shown(then)} when this migration was completed"
+            yield f"--{name} ({_shown(now)}) has no effect: {was}; choose a new --target to migrate again"
 
 
-def _said(choice: object) -> str:
+def _shown(choice: object) -> str:
     return ", ".join(map(str, choice)) if isinstance(choice, list) else str(choice)
 
 

@@ -27,7 +27,7 @@ class Situation:
     """
 
     consumer: ConsumerRow
-    found: TableShards
+    table: TableShards
     stream: StreamIdentity
     listed: ShardList
     recent: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class Situation:
     @property
     def open_batch(self) -> tuple[ShardRow, ...]:
         """The rows of the batch that was begun and not committed."""
-        return tuple(row for row in self.found.rows.values() if row.batch > self.consumer.committed)
+        return tuple(row for row in self.table.rows.values() if row.batch > self.consumer.committed)
 
     @property
     def expired_millis(self) -> int:

@@ -95,7 +95,7 @@ class ResetPlacement:
     def _from_beginning(self, shard: str) -> Placed:
         """From its oldest record. The age of a child is that of its parents, unless their records may have expired already: nobody is owed those."""
         parents = self.shards.parents[shard]
-        rows = self.shards.found.rows
+        rows = self.shards.table.rows
         known = earliest_arrival_millis(rows[parent] for parent in parents if parent in rows)
         if self.to.millis is not None:  # its parents hold a record from then on, so they were open
             known = max(known, self.to.millis)
@@ -108,7 +108,7 @@ class ResetPlacement:
 
     def _passed_over(self, shard: str) -> Placed | None:
         """To its end, unless it is there. Its children are named then, as a reader would name them."""
-        row = self.shards.found.rows.get(shard)
+        row = self.shards.table.rows.get(shard)
         if row is not None and row.end == END:
             return Placed(END, "read to the end before", row.read_to, row.children)
         children = self.shards.children(shard)
@@ -150,7 +150,7 @@ def edited(request: ResetRequest, consumer: ConsumerRow, shards: ShardGraph) -> 
     for name, (then, now_) in moved.items():
         if then != now_:
             raise Refused(f"{name}: positions have moved since the file was printed, when it was {then} (now {now_}); {AGAIN}")
-    if unknown := file.positions.keys() - shards.parents.keys() - shards.found.folded.keys():
+    if unknown := file.positions.keys() - shards.parents.keys() - shards.table.folded.keys():
         raise Refused(f"shards: neither the table nor the stream has {named(unknown)}")
     given_up = request.give_up == consumer.committed + 1
     now = shards.positions(consumer.committed + given_up)

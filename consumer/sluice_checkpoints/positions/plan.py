@@ -24,7 +24,7 @@ def looks(request: ResetRequest, situation: Situation) -> Mapping[int, tuple[str
     Raises:
         Refused: see `plan`.
     """
-    graph, found = ShardGraph(situation.found, situation.listed), dict[int, tuple[str, ...]]()
+    graph, found = ShardGraph(situation.table, situation.listed), dict[int, tuple[str, ...]]()
     times = dict.fromkeys(scope(graph, request.shards), request.to.millis)
     if request.file is not None:
         times = {shard: position.millis for shard, position in edited(request, situation.consumer, graph).items()}
@@ -37,7 +37,7 @@ def looks(request: ResetRequest, situation: Situation) -> Mapping[int, tuple[str
 
 def records(request: ResetRequest, situation: Situation) -> tuple[ShardPlace, ...]:
     """The records that a file moves shards to, which have to be of their shards."""
-    moved = edited(request, situation.consumer, ShardGraph(situation.found, situation.listed))
+    moved = edited(request, situation.consumer, ShardGraph(situation.table, situation.listed))
     return tuple((shard, position.sequence) for shard, position in moved.items() if position.sequence is not None)
 
 
@@ -48,15 +48,15 @@ def plan(request: ResetRequest, situation: Situation) -> ResetPlan:
         Refused: a batch is open, a time lies in the future or before the oldest record, or shards cannot be moved so. The message names the option.
         ServiceUnavailable: the listing is older than the table.
     """
-    graph = ShardGraph(situation.found, situation.listed)
+    graph = ShardGraph(situation.table, situation.listed)
     check_listing(graph)
     target, expired = _target(request, situation)
     placed = _placed(request, situation, graph, target)
     wanted = frozenset(placed)
     given_up = _given_up(request, situation, wanted)
     committed = situation.consumer.committed + (1 if given_up else 0)
-    missing = tuple(_made(graph, shard, committed) for shard in sorted(wanted - situation.found.rows.keys()))
-    rows = dict(situation.found.rows) | {row.id: row for row in missing}
+    missing = tuple(_made(graph, shard, committed) for shard in sorted(wanted - situation.table.rows.keys()))
+    rows = dict(situation.table.rows) | {row.id: row for row in missing}
     shards = tuple(_only_forward(target, _planned(rows[shard], committed, place)) for shard, place in placed.items())
     _check_order(request, graph, situation.consumer.committed, shards)
     about = (
@@ -152,8 +152,8 @@ def _came_and_went(situation: Situation, graph: ShardGraph) -> frozenset[str]:
     """Shards that came after the batch that was asked for, and have left the stream since: no position of them was kept."""
     if situation.kept is None:
         return frozenset()
-    folded = {shard for shard, at in situation.found.folded.items() if at > situation.kept_at}
-    return frozenset((folded | (situation.found.rows.keys() - graph.shards.keys())) - situation.kept.keys())
+    folded = {shard for shard, at in situation.table.folded.items() if at > situation.kept_at}
+    return frozenset((folded | (situation.table.rows.keys() - graph.shards.keys())) - situation.kept.keys())
 
 
 def _about_retention(millis: int, situation: Situation) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _about_retention(millis: int, situation: Situation) -> tuple[str, ...]:
 
 def _made(graph: ShardGraph, shard: str, committed: int) -> ShardRow:
     """The row that an audit would give a shard that nobody has read."""
-    parents, rows = graph.parents[shard], graph.found.rows
+    parents, rows = graph.parents[shard], graph.table.rows
     read_to = earliest_arrival_millis(rows[parent] for parent in parents if parent in rows)
     return ShardRow(shard, TRIM_HORIZON, TRIM_HORIZON, joins=committed + 2, parents=parents, read_to=read_to)
 

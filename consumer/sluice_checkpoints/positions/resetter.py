@@ -195,7 +195,7 @@ class Resetter:
             return done
         if row.reset == self._request.id:
             return self._completed(held, row)
-        row = self._settled(held, row)
+        row = self._complete_former(held, row)
         self._fence(held, row)
         made = self._plan(row)
         held.alive()
@@ -208,7 +208,7 @@ class Resetter:
         reset_writes.finish(self._store, named, held.epoch, held.alive)
         return ResetResult(written, made, made.warnings)
 
-    def _settled(self, held: ResetLease, row: ConsumerRow) -> ConsumerRow:
+    def _complete_former(self, held: ResetLease, row: ConsumerRow) -> ConsumerRow:
         """The consumer row, when a plan of another id that an earlier run has named is complete."""
         if row.reset is not None:
             self._ports.progress.step(f"completing the reset {row.reset}")

@@ -31,11 +31,11 @@ class ShardGraph:
     """What rows and a listing say of the shards of a stream.
 
     Attributes:
-        found: what the table says of shards.
+        table: what the table says of shards.
         listed: the stream's shards.
     """
 
-    found: TableShards
+    table: TableShards
     listed: ShardList
 
     @cached_property
@@ -46,7 +46,7 @@ class ShardGraph:
     @cached_property
     def parents(self) -> Mapping[str, frozenset[str]]:
         """The shards that each shard follows, as far as rows or the listing say."""
-        ids = sorted(self.shards.keys() | self.found.rows.keys())
+        ids = sorted(self.shards.keys() | self.table.rows.keys())
         return {i: self._row_parents(i) | frozenset(self.shards[i].parents if i in self.shards else ()) for i in ids}
 
     @cached_property
@@ -59,7 +59,7 @@ class ShardGraph:
 
     def positions(self, committed: int) -> dict[str, Position]:
         """Where each shard is that was not folded."""
-        rows, known = self.found.rows, self.parents.keys() - self.found.folded.keys()
+        rows, known = self.table.rows, self.parents.keys() - self.table.folded.keys()
         return {shard: rows[shard].committed_position(committed) if shard in rows else TRIM_HORIZON for shard in known}
 
     def children(self, shard: str) -> tuple[Child, ...]:
@@ -76,7 +76,7 @@ class ShardGraph:
         return frozenset(found)
 
     def _row_parents(self, shard: str) -> frozenset[str]:
-        row = self.found.rows.get(shard)
+        row = self.table.rows.get(shard)
         return row.parents if row is not None else frozenset()
 
 
@@ -115,10 +115,10 @@ def scope(lineage: ShardGraph, asked: frozenset[str]) -> frozenset[str]:
     Raises:
         Refused: a shard is unknown or was folded, or one that follows is not asked for.
     """
-    known = frozenset(lineage.parents) - lineage.found.folded.keys()
+    known = frozenset(lineage.parents) - lineage.table.folded.keys()
     if not asked:
         return known
-    if over := asked & lineage.found.folded.keys():
+    if over := asked & lineage.table.folded.keys():
         raise Refused(f"--shard: {named(over)} was read to the end and has left the stream, so nothing of it can be read again; name its children")
     if unknown := asked - known:
         raise Refused(f"--shard: neither the table nor the stream has {named(unknown)}; `sluice show` lists the shards of the table")

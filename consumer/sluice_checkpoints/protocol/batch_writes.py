@@ -93,7 +93,7 @@ class BatchSteps:
         put: dict[Path, int] = {("generation",): epoch.generation}
         outcome = self.table.write(Update(key, (Below(("generation",), epoch.generation),), put=put))
         if not outcome.applied:
-            not_fenced(outcome.found, epoch, shard_id)
+            not_fenced(outcome.row, epoch, shard_id)
 
     def bind(self, epoch: Epoch, batch: int, bound: Range, reader: TaskAttempt) -> Replay | None:
         """Fixes what `batch` contains of a shard. Only after it returns None may the rows be emitted.
@@ -121,7 +121,7 @@ class BatchSteps:
         )
         if outcome.applied:
             return None
-        row = not_fenced(outcome.found, epoch, bound.shard_id)
+        row = not_fenced(outcome.row, epoch, bound.shard_id)
         if row.generation < epoch.generation:
             self.fence(epoch, bound.shard_id)
             return self.bind(epoch, batch, bound, reader)
@@ -157,9 +157,9 @@ class BatchSteps:
             )
         )
         if outcome.applied:
-            former = (outcome.found or {}).get("readers", {}).get(reader.key)
+            former = (outcome.row or {}).get("readers", {}).get(reader.key)
             return None if former is None else int(former)
-        row = not_fenced(outcome.found, epoch, shard_id)
+        row = not_fenced(outcome.row, epoch, shard_id)
         if row.generation < epoch.generation:
             self.fence(epoch, shard_id)
             return self.register(epoch, batch, shard_id, reader)
@@ -187,7 +187,7 @@ class BatchSteps:
         )
         if outcome.applied:
             return left
-        not_fenced(outcome.found, epoch, row.id)
+        not_fenced(outcome.row, epoch, row.id)
         return row
 
     def close(self, epoch: Epoch, batch: int, row: ShardRow) -> ShardRow:
@@ -226,7 +226,7 @@ class BatchSteps:
         )
         if outcome.applied:
             return closed
-        found = not_fenced(outcome.found, epoch, row.id)
+        found = not_fenced(outcome.row, epoch, row.id)
         if found.batch == batch and not found.readers and found.start == found.end == row.end:
             return closed  # only the reply was lost: a bind always leaves its reader
         raise LostRace(f"{row.id} was bound late in batch {batch}, after its jobs had ended")
@@ -252,7 +252,7 @@ class BatchSteps:
         outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:
             return
-        found = outcome.found or {}
+        found = outcome.row or {}
         if found.get("generation") != epoch.generation:
             raise Fenced(f"generation {found.get('generation')} took over from {epoch.generation}")
         if found.get("committed") != batch:  # equal: only the reply was lost

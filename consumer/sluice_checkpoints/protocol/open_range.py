@@ -50,7 +50,7 @@ def rewrite(store: CheckpointStore, epoch: Epoch, change: Change, put: Mapping[P
     )
     if outcome.applied:
         return wanted
-    found = ShardRow.from_item(outcome.found or {**row.to_item(), "batch": 0})
+    found = ShardRow.from_item(outcome.row or {**row.to_item(), "batch": 0})
     if found.generation > epoch.generation:
         raise Fenced(f"generation {found.generation} took over {row.id} from {epoch.generation}")
     if found == wanted:

@@ -27,7 +27,7 @@ def published(store: CheckpointStore, epoch: Epoch, seen: Sequence[str], left: S
     when = (*equals(generation=epoch.generation), Equals(path, list(seen)))
     change = Update(CONSUMER, when, put={path: list(left)}) if left else Update(CONSUMER, when, remove=frozenset({path}))
     outcome = store.table.write(change)
-    found = outcome.found or {}
+    found = outcome.row or {}
     if outcome.applied or (found.get("generation"), found.get("letters", [])) == (epoch.generation, list(left)):
         return
     if found.get("generation") != epoch.generation:

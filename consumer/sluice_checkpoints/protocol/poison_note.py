@@ -19,14 +19,14 @@ class IsolationNote:
     Attributes:
         batch: of which it is. While another batch is open, only `hour` and `excluded` say something.
         search: what was known, as `sluice_consumer.poison.search` writes it.
-        failed: the error of a failure that nobody has counted yet. `told`: the same with its stacks, for people.
+        failed: the error of a failure that nobody has counted yet. `trace`: the same with its stacks, for people.
         hour: hours since 1970; excluded: how many records were excluded in it. ever: how many ever were.
     """
 
     batch: int = 0
     search: Mapping[str, Any] = field(default_factory=dict)
     failed: str | None = None
-    told: str | None = None
+    trace: str | None = None
     hour: int = 0
     excluded: int = 0
     ever: int = 0
@@ -35,12 +35,14 @@ class IsolationNote:
         """The stored form; what is None is left out."""
         counts = {"batch": self.batch, "hour": self.hour, "excluded": self.excluded, "ever": self.ever}
         item: Item = {"id": ISOLATION, "search": dict(self.search), **counts}
-        return item | {key: value for key, value in {"failed": self.failed, "told": self.told}.items() if value is not None}
+        return item | {key: value for key, value in {"failed": self.failed, "trace": self.trace}.items() if value is not None}
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> IsolationNote:
         """Reads the stored form."""
-        return IsolationNote(item["batch"], item["search"], item.get("failed"), item.get("told"), item["hour"], item["excluded"], item.get("ever", 0))
+        return IsolationNote(
+            item["batch"], item["search"], item.get("failed"), item.get("trace"), item["hour"], item["excluded"], item.get("ever", 0)
+        )
 
 
 def noted(store: CheckpointStore) -> IsolationNote:

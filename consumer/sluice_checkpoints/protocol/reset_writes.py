@@ -175,7 +175,7 @@ def move(store: BatchSteps, epoch: Epoch, committed: int, planned: Move) -> None
     outcome = store.table.write(Update(key, when, put=put, remove=gone))
     if outcome.applied:
         return
-    row = not_fenced(outcome.found, epoch, planned.shard)
+    row = not_fenced(outcome.row, epoch, planned.shard)
     if (row.start, row.end, row.batch, row.joins) != (planned.to, planned.to, planned.batch, committed + 1):
         raise ProtocolViolation(f"{planned.shard} is at {row.end} in batch {row.batch}, and the reset moves it from {planned.end}: was it edited?")
 

@@ -71,12 +71,12 @@ class CheckpointStore(BatchSteps):
             ProtocolViolation: one is missing; only rows of shards that are over are ever deleted.
         """
         ids = list(shard_ids)
-        found = self.look(ids)
+        found = self.existing(ids)
         if missing := [i for i in ids if i not in found]:
             raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: Sluice deletes no row of a shard that is read")
         return found
 
-    def look(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
+    def existing(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
         """The rows of those of these shards that have one, in this order."""
         ids = list(shard_ids)
         found = self.table.batch_get([SHARD_PREFIX + i for i in ids])
@@ -112,7 +112,7 @@ class CheckpointStore(BatchSteps):
                 remove=frozenset({("released",), *_dropped(seen, taken)}),
             )
         )
-        mine = outcome.found is not None and outcome.found.get("token") == taken.token
+        mine = outcome.row is not None and outcome.row.get("token") == taken.token
         return taken if outcome.applied or mine else None
 
     def beat(self, epoch: Epoch, lease_millis: int | None = None, at: int | None = None) -> bool:
@@ -146,7 +146,7 @@ class CheckpointStore(BatchSteps):
         """Says which DynamoDB table the consumer row is in. Condition: the same consumer, and no table is named yet. False: one is."""
         when = (Equals(("consumerId",), seen.consumer_id), Absent(("tableId",)))
         outcome = self.table.write(Update(CONSUMER, when, put={("tableId",): table_id}))
-        return outcome.applied or (outcome.found or {}).get("tableId") == table_id
+        return outcome.applied or (outcome.row or {}).get("tableId") == table_id
 
     def adopt(self, seen: ConsumerRow, wanted: ConsumerRow) -> bool:
         """Makes a copied table a consumer of its own: no sink has seen its id, and no generation of the original comes near its own.
@@ -159,7 +159,7 @@ class CheckpointStore(BatchSteps):
         put: dict[Path, str | int] = {**named, ("generation",): seen.generation + ADOPTED, ("counter",): seen.counter + 1}
         when = equals(consumerId=seen.consumer_id, tableId=seen.table_id, generation=seen.generation, counter=seen.counter)
         outcome = self.table.write(Update(CONSUMER, (*when, *_whose(seen)), put=put, remove=_dropped(seen, wanted)))
-        return outcome.applied or (outcome.found or {}).get("consumerId") == wanted.consumer_id
+        return outcome.applied or (outcome.row or {}).get("consumerId") == wanted.consumer_id
 
     # -- rows ----------------------------------------------------------------------------------------------------------------------
 

@@ -116,11 +116,11 @@ class Outcome:
 
     Attributes:
         applied: the condition held and the write took effect.
-        found: refused: the row as it is (None: there is none). Applied: the former values of what an `Update` set, where they existed.
+        row: refused: the row as it is (None: there is none). Applied: the former values of what an `Update` set, where they existed.
     """
 
     applied: bool
-    found: Item | None = None
+    row: Item | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ class Consumer:
         skipped = sum(unread(row, self.epoch.generation) for row in rows)
         return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)), skipped)
 
-    def settled(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
+    def close_failed(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
         """The rows of a batch that failed, and that is to be issued again in this epoch. Its content is fixed from now on.
 
         What no task bound is closed: a late task could bind it otherwise, and the batch would be committed without having shown it to `process`.

@@ -102,12 +102,12 @@ class Folder:
     def __init__(self, consumer: Consumer, ports: FoldPorts, limits: FoldLimits = FOLD_LIMITS) -> None:
         self._consumer, self._ports, self._limits = consumer, ports, limits
         self._denied = False
-        self._found: list[ShardRow] = []
+        self._foldable: list[ShardRow] = []
         self._changed = frozenset[str]()
         self._rests = 0
         self._ends = 0.0
 
-    def turn(self) -> None:
+    def fold(self) -> None:
         """Deletes rows of shards that were folded in an earlier turn, then folds more. To be called right after an audit.
 
         Raises:
@@ -156,15 +156,15 @@ class Folder:
         limits = self._limits
         if len(self._rows.over) < limits.least:
             return
-        if len(self._found) < limits.least:
-            self._found = foldable(self._consumer.view, limits.least)
-        if len(self._found) < limits.least:
+        if len(self._foldable) < limits.least:
+            self._foldable = foldable(self._consumer.view, limits.least)
+        if len(self._foldable) < limits.least:
             return
-        for part in chunks(self._found[: limits.most], limits.group):
+        for part in chunks(self._foldable[: limits.most], limits.group):
             if self._is_over:
                 return
             self._write([row for row in part if _has_left(self._consumer.view, row)])
-            self._found = self._found[len(part) :]
+            self._foldable = self._foldable[len(part) :]
 
     def _write(self, rows: list[ShardRow]) -> None:
         if rows:

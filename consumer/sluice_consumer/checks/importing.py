@@ -96,7 +96,7 @@ def _raised(entrypoint: str, field: str, error: Exception) -> tuple[CheckOutcome
         return CheckOutcome.UNDECIDED, f"{entrypoint}: its import fails inside of PySpark without a session; the driver imports it when Spark runs"
     failure = failure_of(error, entrypoint.partition(":")[0].partition(".")[0])
     place = f" ({failure.frames[0].place})" if failure.frames else ""
-    return CheckOutcome.FAILED, f"{field}: {entrypoint}: its import raises {failure.told[:LONGEST]}{place}"
+    return CheckOutcome.FAILED, f"{field}: {entrypoint}: its import raises {failure.summary[:LONGEST]}{place}"
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ class CheckFinding:
     """
 
     outcome: CheckOutcome
-    said: str
+    message: str
     error: SluiceError | None = None
 
 
@@ -63,13 +63,13 @@ class StartCheck(Generic[F]):
         name: for people and scripts; names are added, never renamed.
         asks: what it looks at.
         late: what it comes to if it takes too long, and what to do.
-        look: looks; takes what earlier checks found out, and adds to it. What it raises is judged by `found`.
+        run: looks; takes what earlier checks found out, and adds to it. What it raises is judged by `finding_of`.
     """
 
     name: str
     asks: str
     late: CheckFinding
-    look: Callable[[F], CheckFinding]
+    run: Callable[[F], CheckFinding]
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ def in_order(
         stopped = stopped or finding.outcome.stops
 
 
-def found(error: Exception, late: CheckFinding) -> CheckFinding:
+def finding_of(error: Exception, late: CheckFinding) -> CheckFinding:
     """What an exception of a check means. One that nobody thought of stops no consumer: the start meets it again, or it was the check's own."""
     match error:
         case OutOfTime():
-            return replace(late, said=f"{error}; {late.said}")
+            return replace(late, message=f"{error}; {late.message}")
         case Again() | ServiceUnavailable():
             return CheckFinding(CheckOutcome.NO_ANSWER, str(error))
         case SluiceError():

@@ -32,7 +32,7 @@ def exit_code(results: Iterable[StartCheckResult]) -> int:
 def document(results: Sequence[StartCheckResult]) -> dict[str, Any]:
     """As docs/interfaces.md has it."""
     checks = [
-        {"check": each.name, "outcome": each.finding.outcome.value, "message": each.finding.said, "seconds": round(each.seconds, 3)}
+        {"check": each.name, "outcome": each.finding.outcome.value, "message": each.finding.message, "seconds": round(each.seconds, 3)}
         for each in results
     ]
     return {"ok": stopped_by(results) is None, "checks": checks}
@@ -44,11 +44,11 @@ def show(results: Sequence[StartCheckResult], console: Console) -> None:
     for each in results:
         outcome = each.finding.outcome
         seconds = "" if outcome is CheckOutcome.NOT_REACHED else f"{each.seconds:.2f}"
-        said = each.asks if outcome is CheckOutcome.NOT_REACHED else each.finding.said
+        said = each.asks if outcome is CheckOutcome.NOT_REACHED else each.finding.message
         grid.add_row(each.name, f"[{COLOURS.get(outcome, 'red')}]{outcome}[/]", seconds, escape(said))
     console.print(grid)
     if stop := stopped_by(results):
-        console.print(f"[red]{stop.name}[/]: {escape(stop.finding.said)}", soft_wrap=True)
+        console.print(f"[red]{stop.name}[/]: {escape(stop.finding.message)}", soft_wrap=True)
     else:
         console.print("[green]a consumer can start[/]; what only a write shows was not tried")
 
@@ -68,7 +68,7 @@ def terminate(results: Sequence[StartCheckResult]) -> None:
         return
     stop = stopped_by(results)
     reason = type(stop.finding.error).__name__ if stop and stop.finding.error else "NoAnswer" if stop else "Checked"
-    termination_log.write({"reason": reason, "message": stop.finding.said if stop else "a consumer can start"})
+    termination_log.write({"reason": reason, "message": stop.finding.message if stop else "a consumer can start"})
 
 
 def as_json(results: Sequence[StartCheckResult]) -> str:

@@ -13,7 +13,17 @@ from typing import TypeVar
 
 from sluice_consumer import logs
 from sluice_consumer.checks import local, services, stream, table
-from sluice_consumer.checks.model import SECONDS, CheckFinding, CheckOutcome, OutOfTime, StartCheck, StartCheckResult, StartFacts, found, in_order
+from sluice_consumer.checks.model import (
+    SECONDS,
+    CheckFinding,
+    CheckOutcome,
+    OutOfTime,
+    StartCheck,
+    StartCheckResult,
+    StartFacts,
+    finding_of,
+    in_order,
+)
 from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
 
@@ -55,9 +65,9 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
 
     def perform(check: Check) -> CheckFinding:
         try:
-            return within(facts.seconds, lambda: check.look(facts))
+            return within(facts.seconds, lambda: check.run(facts))
         except Exception as error:  # noqa: BLE001 - judged
-            return found(error, check.late)
+            return finding_of(error, check.late)
 
     return in_order(CHECKS, perform, clock)
 
@@ -87,9 +97,9 @@ def before_start(
         if finding.error is not None:
             raise finding.error
         if finding.outcome is CheckOutcome.NO_ANSWER:
-            logs.warn(f"{result.name}: {finding.said}; it is tried again")
+            logs.warn(f"{result.name}: {finding.message}; it is tried again")
         elif finding.outcome is CheckOutcome.WARNING:
-            logs.warn(f"{result.name}: {finding.said}")
+            logs.warn(f"{result.name}: {finding.message}")
     return facts.config or configuration(path), {ENCODING: "json"} if facts.json_only else {}
 
 

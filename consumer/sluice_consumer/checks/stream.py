@@ -41,10 +41,10 @@ def check_stream(facts: StartFacts) -> CheckFinding:
         raise services.misconfigured(error) from error
     except Again as error:
         raise services.silent(error, "kinesisEndpoint", stream.kinesis_endpoint, stream.region) from error
-    return _said(identity, json_only=facts.json_only)
+    return _finding(identity, json_only=facts.json_only)
 
 
-def _said(identity: StreamIdentity, *, json_only: bool) -> CheckFinding:
+def _finding(identity: StreamIdentity, *, json_only: bool) -> CheckFinding:
     status = f"{identity.arn}, {identity.status}, keeps records for {identity.retention_millis // MILLIS_PER_HOUR} h"
     if identity.status not in READY:
         return CheckFinding(CheckOutcome.WARNING, f"stream {identity.name} is {identity.status}: a driver can read it once it is ACTIVE")

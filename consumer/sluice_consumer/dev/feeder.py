@@ -22,7 +22,7 @@ class Feeder:
 
     def __init__(self, client: Any, stream: str, tell: Callable[[str], None]) -> None:
         self._client, self._stream, self._tell = client, stream, tell
-        self._fed, self._told = 0, False
+        self._fed, self._at_end = 0, False
 
     def start(self, file: Path | None) -> None:
         """Feeds the lines of a file and those that are appended to it, or of standard input until its end."""
@@ -41,8 +41,8 @@ class Feeder:
     def _goes_on(self, source: int, file: Path | None) -> bool:
         """At the end of what there is to read: whether to look again."""
         grows = stat.S_ISREG(os.fstat(source).st_mode)
-        if not self._told:
-            self._told = True
+        if not self._at_end:
+            self._at_end = True
             self._tell(
                 f"{self._fed} {plural(self._fed, 'line')} {'was' if self._fed == 1 else 'were'} read to the end of {file or 'standard input'}"
                 + ("; lines that you append follow" if grows else "; press Ctrl-C to stop")

@@ -73,13 +73,13 @@ def refuse_many_copies(document: yaml.Node) -> None:
         copied = copied or id(node) in seen
         seen.add(id(node))
         values, copies, length = values + 1, copies + copied, length + (copied and len(node.value))
-        if length > LONGEST or (copies > FEW_ALIASES and values > FEW_VALUES and copies / values > _part(values)):
+        if length > LONGEST or (copies > FEW_ALIASES and values > FEW_VALUES and copies / values > _allowed_copies(values)):
             line = node.start_mark.line + 1
             raise ValueError(f"aliases copy line {line} and others too often: {copies} of {values} values so far are copies; use fewer aliases")
         waiting += [(child, copied) for child in reversed(_children(node))]
 
 
-def _part(values: int) -> float:
+def _allowed_copies(values: int) -> float:
     """The part of so many values that may be copies."""
     return 0.99 - 0.89 * min(max((values - SMALL) / (LARGE - SMALL), 0), 1)
 

@@ -88,9 +88,9 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
         Refused: a part of it is not an object, or it has a field that the CRD has not; the message names it.
     """
     refuse_unknown("", resource)
-    spec = _part(resource, "spec")
+    spec = _object(resource, "spec")
     refuse_unknown("spec", spec)
-    pipeline, stream = _part(spec, "pipeline", "spec."), _part(spec, "stream", "spec.")
+    pipeline, stream = _object(spec, "pipeline", "spec."), _object(spec, "stream", "spec.")
     refuse_unknown("spec.pipeline", pipeline)
     refuse_unknown("spec.stream", stream)
     variables = pipeline.get("env") or []
@@ -99,7 +99,7 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     if any("\0" in str(each.get("value")) for each in variables):
         raise Refused("spec.pipeline.env: a value holds a zero byte")
     config = {
-        "name": _part(resource, "metadata").get("name"),
+        "name": _object(resource, "metadata").get("name"),
         "stream": {key: stream[key] for key in ("name", "region", "arn", "probeShare") if key in stream},
         "pipeline": {key: pipeline[key] for key in ("entrypoint", "args") if key in pipeline},
         **{key: spec[key] for key in AS_IT_STANDS if key in spec},
@@ -127,7 +127,7 @@ def refuse_unknown(where: str, part: Mapping[str, Any]) -> None:
         raise Refused(f"{where}.{name}: unknown field{f'; did you mean {meant[0]}?' if meant else ''}".removeprefix("."))
 
 
-def _part(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:
+def _object(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:
     found = of.get(name)
     if not isinstance(found, dict):
         raise Refused(f"{where}{name}: {'missing' if found is None else f'{found!r} is not an object'}")

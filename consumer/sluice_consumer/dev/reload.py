@@ -44,14 +44,14 @@ class UserModules:
     def watch(self, over: threading.Event, saved: Callable[[], None]) -> None:
         """Calls `saved` after every change, in a thread of its own, until `over`."""
 
-        def look() -> None:
+        def poll() -> None:
             before = self.seen()
             while not over.wait(LOOK_SECONDS):
                 if (now := self.seen()) != before:
                     before = now
                     saved()
 
-        threading.Thread(target=look, name="reload", daemon=True).start()
+        threading.Thread(target=poll, name="reload", daemon=True).start()
 
     def _loaded(self) -> list[str]:
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name != "__main__"}

@@ -180,7 +180,9 @@ class DevSession:
     def _show(self, error: Exception) -> None:
         failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
         failure = replace(failure, frames=tuple(frame for frame in failure.frames if f"/{OURS}/" not in frame.file))
-        self._console.print(f"[bold red]{escape(failure.kind)}[/]{escape(failure.told.removeprefix(failure.kind))}", highlight=False, soft_wrap=True)
+        self._console.print(
+            f"[bold red]{escape(failure.kind)}[/]{escape(failure.summary.removeprefix(failure.kind))}", highlight=False, soft_wrap=True
+        )
         for place in last_words.places(failure):
             self._console.print(f"  {place}", markup=False, highlight=False, soft_wrap=True)
 

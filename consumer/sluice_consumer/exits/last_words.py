@@ -31,7 +31,7 @@ class OpenBatch:
     rows: Sequence[ShardRow] | None = None
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Which one, and how much is in it."""
         stream = "" if self.stream == self.consumer else f", stream {self.stream}"
         return f"batch {self.number} of {self.consumer}{stream}{self._content}; it is not committed"
@@ -73,7 +73,7 @@ class LastWords:
     @property
     def lines(self) -> list[str]:
         """For a screen."""
-        return [self.failure.told, *map(_indented, places(self.failure)), *self._which(), f"next: {self._next()}"]
+        return [self.failure.summary, *map(_indented, places(self.failure)), *self._which(), f"next: {self._next()}"]
 
     @property
     def line(self) -> str:
@@ -81,12 +81,12 @@ class LastWords:
         frames = self.failure.frames
         place = f" at {frames[0].place}" if frames else ""
         cause = [f"caused by {cut(self.failure.cause, CAUSE)}"] if self.failure.cause else []
-        said = f"{' '.join(self.failure.told.split())}{place}"
+        said = f"{' '.join(self.failure.summary.split())}{place}"
         return "; ".join((said, *cause, *self._which(), f"next: {self._next()}"))
 
     def _which(self) -> Iterator[str]:
         if self.batch:
-            yield self.batch.told
+            yield self.batch.summary
             if self.batch.record:
                 yield self.batch.record
 

@@ -57,7 +57,7 @@ class UserFailure:
     cause: str = ""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Class and words."""
         return f"{self.kind}: {self.words}" if self.words else self.kind
 

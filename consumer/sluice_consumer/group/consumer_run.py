@@ -100,9 +100,9 @@ class ConsumerRun:
         """Of the consumer."""
         return self._config.name
 
-    def look(self, executors: int) -> None:
+    def report(self, executors: int) -> None:
         """Reports what changes while a batch takes its time. `executors`: those that Spark knows."""
-        warnings = self._session.look() if self._session else ()
+        warnings = self._session.current_warnings() if self._session else ()
         self._ports.reporter.update(lambda report: replace(report, executors=executors, warnings=warnings))
         if self._session:
             self._ports.reporter.update(self._session.busy)
@@ -175,7 +175,7 @@ class ConsumerRun:
         if self._interrupted or self._engine is None:
             return not self._interrupted
         try:
-            self._engine.look()
+            self._engine.observe()
             return self._engine.quiet()
         except Exception:  # of a context that was stopped
             log.exception("Spark did not report whether tasks of %s work", self._config.name)

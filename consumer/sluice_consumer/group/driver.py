@@ -90,7 +90,7 @@ class GroupDriver:
             while self._reads(pipe):
                 told = told or self.up(DriverReads())
                 self._arm()
-                self.look()
+                self.step()
         except BaseException:
             logs.log.exception("the driver of the group failed")
             self.end()
@@ -127,7 +127,7 @@ class GroupDriver:
         elif isinstance(message, (Beat, Lose, Drain)) and (one := self.runs.get(message.name)) is not None:
             one.hear(message)
 
-    def look(self) -> None:
+    def step(self) -> None:
         """Ends what has to end now, and reports what is over."""
         self.unbegun = [over for over in self.unbegun if not self.up(over)]
         for name, one in list(self.runs.items()):

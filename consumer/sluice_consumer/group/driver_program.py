@@ -125,7 +125,7 @@ def remember(memory: JobMemory, stop: threading.Event) -> None:
     """Looks at all jobs once a second. A look that fails is made again; until then, batches are judged by what Spark knows."""
     while not stop.wait(MEMORY_SECONDS):
         try:
-            memory.look()
+            memory.observe()
         except Exception:  # a JVM that is busy or gone
             if not stop.is_set():
                 log.exception("Spark did not report its jobs")

@@ -36,13 +36,13 @@ class GroupExecutors:
         while not self.over.wait(POLL_SECONDS):
             looks += 1
             try:
-                self.look()
+                self.step()
             except Exception:  # the next step tries again; reports must not end with it
                 log.exception("the executor target could not be applied")
             if looks % JVM_LOOKS == 0 and not threads.can_work(self._driver.spark, JVM_SECONDS) and not self.over.is_set():
                 self._driver.gone()
 
-    def look(self) -> None:
+    def step(self) -> None:
         """One step towards the target; then everybody reports. A consumer that cannot say how it is keeps no other from that."""
         wanted, target = self._driver.wanted, self._target
         target.apply(target.total if wanted is None else wanted)
@@ -50,6 +50,6 @@ class GroupExecutors:
         self._reporter.update(lambda _report: replace(WITHOUT_SHARDS, phase=ReportPhase.RUNNING, executors=live, draining=draining))
         for one in list(self._driver.runs.values()):
             try:
-                one.run.look(live)
+                one.run.report(live)
             except Exception:
                 log.exception("a report was not made")

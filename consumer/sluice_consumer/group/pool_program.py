@@ -67,7 +67,7 @@ class PoolSeats:
     Attributes:
         folder: for configurations, and for reports of the driver.
         stop: the pod was asked to end.
-        runs: by seat, the lease of its consumer. said: its last report.
+        runs: by seat, the lease of its consumer. seat_reports: its last report.
         imported: functions of members that were imported well, in a process of their own.
     """
 
@@ -79,7 +79,7 @@ class PoolSeats:
     stop: threading.Event = field(default_factory=threading.Event)
     reports: PodReports = field(default_factory=PodReports)
     runs: dict[SeatKey, ConsumerLease] = field(default_factory=dict)
-    said: dict[SeatKey, Json] = field(default_factory=dict)
+    seat_reports: dict[SeatKey, Json] = field(default_factory=dict)
     imported: set[str] = field(default_factory=set)
     checking: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CHECKED_AT_ONCE))
     _wanted: int | None = None
@@ -88,7 +88,7 @@ class PoolSeats:
     def run(self) -> Ending:
         """Until SIGTERM and the end of all runs, or the end of the driver: how."""
         while not self.group.link.gone:
-            self.look()
+            self.step()
             if self.stop.is_set() and not self.book.running:
                 break
             self.group.wait(LOOK_SECONDS)
@@ -101,7 +101,7 @@ class PoolSeats:
         logs.say("SIGTERM: all consumers of the pool drain")
         self.group.drain()
 
-    def look(self) -> None:
+    def step(self) -> None:
         """One look at everything; a call to the API server waits for ten seconds at most."""
         now, over = self.clock(), self._ended()
         if over or now - self._seen_at >= POLL_SECONDS:
@@ -117,7 +117,7 @@ class PoolSeats:
             key = SeatKey.parse(lease.member.seat)
             assert key is not None  # noqa: S101 - `_begin` made it
             ending = lease.ending or Ending(1, "Interrupted", "the run did not begin")
-            self.said[key] |= report_files.words(self.folder / str(key)) | {"exit": _exit(ending, len(self.said))}
+            self.seat_reports[key] |= report_files.words(self.folder / str(key)) | {"exit": _exit(ending, len(self.seat_reports))}
             self.book.over(key, ending)
             del self.runs[key]
             for file in (lease.member.path, self.folder / str(key)):
@@ -130,15 +130,15 @@ class PoolSeats:
         except Exception as error:  # noqa: BLE001 - the next look asks again; what runs continues
             logs.warn(f"the annotations of this pod could not be read: {error}")
             return
-        for one in self.book.look(notes, term=self.stop.is_set()):
+        for one in self.book.changes(notes, term=self.stop.is_set()):
             if isinstance(one, BeginSeat):
                 self._begin(one.seat)
             else:
                 logs.say(f"{self.runs[one.key].member.name}: drains")
                 self.runs[one.key].stop.set()
         for key, how in self.book.ended.items():
-            self.said.setdefault(key, {"exit": _exit(how, len(self.said))})
-        self.said = {key: words for key, words in self.said.items() if key in self.book.running or key in self.book.ended}
+            self.seat_reports.setdefault(key, {"exit": _exit(how, len(self.seat_reports))})
+        self.seat_reports = {key: words for key, words in self.seat_reports.items() if key in self.book.running or key in self.book.ended}
         self.reports.see(notes, without_seat(notes, self.book.running))
         wanted = pod.target_in(notes)
         if wanted is not None and wanted != self._wanted and self.group.link.send(Executors(wanted)):
@@ -153,7 +153,7 @@ class PoolSeats:
             return
         member = Member(path, in_group(seat.config), str(seat.key), seat.spec_hash)
         lease = ConsumerLease(member, self.group.link, ports=LeasePorts(partial(self._open, made=seat.made)), pauses=None)
-        self.said[seat.key] = {"phase": ReportPhase.STARTING.value, "began": _now()}
+        self.seat_reports[seat.key] = {"phase": ReportPhase.STARTING.value, "began": _now()}
         self.runs[seat.key] = lease
         logs.say(f"{member.name}: begins, attempt {seat.key.attempt}")
         self.group.begin(lease)
@@ -168,13 +168,13 @@ class PoolSeats:
 
     def _words(self) -> dict[str, Json]:
         for key, lease in self.runs.items():
-            self.said[key] |= report_files.words(self.folder / str(key))
+            self.seat_reports[key] |= report_files.words(self.folder / str(key))
             if lease.deadline:
-                self.said[key] |= {"phase": ReportPhase.WAITING_OUT_LEASE.value, "deadline": lease.deadline}
+                self.seat_reports[key] |= {"phase": ReportPhase.WAITING_OUT_LEASE.value, "deadline": lease.deadline}
         own = {"phase": ReportPhase.STARTING.value} | report_files.words(self.folder / POOL)
         if self.stop.is_set():
             own["phase"] = ReportPhase.DRAINING.value
-        return {pod.REPORT: own} | {f"{REPORT}{key}": dict(words) for key, words in self.said.items()}
+        return {pod.REPORT: own} | {f"{REPORT}{key}": dict(words) for key, words in self.seat_reports.items()}
 
     def _write(self, now: float) -> None:
         try:

@@ -74,9 +74,9 @@ class PrepareWatch:
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            self.look()
+            self.tick()
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Once a second: says that it still takes, or does the next step towards its end."""
         with self._lock:
             if self._over.is_set():

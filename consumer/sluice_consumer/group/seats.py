@@ -148,7 +148,7 @@ class SeatBook:
     running: dict[SeatKey, bool] = field(default_factory=dict)
     ended: dict[SeatKey, Ending] = field(default_factory=dict)
 
-    def look(self, notes: Notes, *, term: bool = False) -> list[BeginSeat | DrainSeat]:
+    def changes(self, notes: Notes, *, term: bool = False) -> list[BeginSeat | DrainSeat]:
         """What to do now. The highest attempt of a consumer comes first.
 
         Args:

@@ -60,7 +60,7 @@ class SlotNumber:
     """A number behind all others of its round, and since when somebody has it."""
 
     number: int
-    turn: int
+    round: int
     since: float
 
 
@@ -70,7 +70,7 @@ class SlotQueue:
 
     clock: Callable[[], float]
     _held: dict[object, SlotNumber] = field(default_factory=dict)
-    _turn: int = 0
+    _round: int = 0
     _first: int = 0
     _end: int = ROUND
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -93,15 +93,15 @@ class SlotQueue:
             held = {each.number for each in self._held.values()}  # of a round before, too: no two have one
             while number in held:
                 number += 1
-            self._held[who] = SlotNumber(number, self._turn, now)
+            self._held[who] = SlotNumber(number, self._round, now)
             return number
 
     def _behind(self) -> int:
-        return 1 + max((each.number for each in self._held.values() if each.turn == self._turn), default=self._first - 1)
+        return 1 + max((each.number for each in self._held.values() if each.round == self._round), default=self._first - 1)
 
     def _again(self) -> int:
         """Begins a round behind what takes long. It has half as many numbers at least, and none is above `MOST`."""
-        self._turn += 1
+        self._round += 1
         self._first = 1 + max((each.number for each in self._held.values() if each.number < ROUND), default=-1)
         self._end = max(ROUND, self._first + ROUND // 2)
         return self._first

@@ -54,7 +54,7 @@ class RecordColumns(Protocol):
 
     def __len__(self) -> int: ...
 
-    def part(self, start: int, stop: int) -> RecordColumns:
+    def between(self, start: int, stop: int) -> RecordColumns:
         """The records from index `start` to before `stop`."""
         ...
 
@@ -83,7 +83,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.sequence)
 
-    def part(self, start: int, stop: int) -> Records:
+    def between(self, start: int, stop: int) -> Records:
         at = slice(start, stop)
         return Records(self.sequence[at], self.partition_key[at], self.data[at], self.arrival_millis[at])
 

@@ -68,7 +68,7 @@ class KinesisCalls:
         """
         reply = self._http.post(action, codec.content_type, codec.encode(ask), seconds)
         if reply.status != 200:
-            refusal = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
+            refusal = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _failure_content(reply))
             of_format = refusal.of_format or (self._may_lack_cbor and refusal.is_crash)
             raise UnsupportedEncoding(refusal.text) if codec is CBOR and of_format else failure(refusal)
         try:
@@ -133,7 +133,7 @@ def _children(listed: list[dict[str, Any]] | None) -> tuple[Child, ...] | None:
     return tuple(Child(c["ShardId"], frozenset(c["ParentShards"])) for c in listed) if listed else None
 
 
-def _said(reply: signed_http.ServiceReply) -> dict[str, Any]:
+def _failure_content(reply: signed_http.ServiceReply) -> dict[str, Any]:
     """The content of a failed reply, in whatever it is written; proxies and load balancers answer in HTML."""
     for codec in (JSON, CBOR):
         try:

@@ -50,7 +50,7 @@ class PackedRecords:
     def arrival_millis(self) -> list[int]:
         return list(self.arrivals.to_pylist())
 
-    def part(self, start: int, stop: int) -> PackedRecords:
+    def between(self, start: int, stop: int) -> PackedRecords:
         """See `RecordColumns.part`; nothing is copied."""
         if (start, stop) == (0, len(self)):
             return self

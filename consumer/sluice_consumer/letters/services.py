@@ -77,14 +77,14 @@ class LetterService:
         except ServiceUnavailable as error:
             raise SinkUnavailable(f"{self.setting}: {error}; no record is left out without its dead letter, and the batch comes again") from error
 
-    def checked(self, look: Callable[[LetterService], int]) -> int | None:
+    def checked(self, ask: Callable[[LetterService], int]) -> int | None:
         """What `look` finds when the driver starts. None, and a line in the log: the service does not answer now.
 
         Raises:
             Refused: as `look` does.
         """
         try:
-            return look(replace(self, patience=replace(self.patience, limit=min(self.patience.limit, CHECK_SECONDS))))
+            return ask(replace(self, patience=replace(self.patience, limit=min(self.patience.limit, CHECK_SECONDS))))
         except SinkUnavailable as error:
             log.warning("%s; it is asked again before the first dead letter", error)
             return None

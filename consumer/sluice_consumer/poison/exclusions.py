@@ -45,13 +45,13 @@ class Exclusions:
         """`before`: what earlier drivers excluded."""
         self._consumer, self._ports, self.note = consumer, ports, before
 
-    def exclude(self, row: ShardRow, attempts: int, told: str) -> str:
+    def exclude(self, row: ShardRow, attempts: int, trace: str) -> str:
         """The dead letter first; then the record is not read again.
 
         Args:
             row: its range, of this one record.
             attempts: how often `process` failed.
-            told: by what.
+            trace: by what.
 
         Returns:
             Which record it was.
@@ -60,7 +60,7 @@ class Exclusions:
             TooMuchPoison: the limit is reached. Fenced, ProtocolViolation, or what reading the stream or writing a dead letter raises.
         """
         counted = self._counted(row)
-        letter = self._letter(row, attempts, told)
+        letter = self._letter(row, attempts, trace)
         entry = self._ports.letters.exclude(letter)
         self.write(counted)
         self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row, entry))
@@ -85,9 +85,9 @@ class Exclusions:
             )
         return replace(self.note, hour=hour, excluded=before + 1, ever=self.note.ever + 1)
 
-    def _letter(self, row: ShardRow, attempts: int, told: str) -> DeadLetter:
+    def _letter(self, row: ShardRow, attempts: int, trace: str) -> DeadLetter:
         assert self._consumer.row is not None  # noqa: S101 - begin() set it
         assert self._consumer.identity is not None  # noqa: S101 - begin() set it
         ((sequence, sub, key, data, arrival),) = self._ports.source.replay(BoundRange.of(row)).columns.rows()
         consumer, stream = self._consumer.row.consumer_id, self._consumer.identity.name
-        return DeadLetter(consumer, stream, row.id, sequence, sub, arrival, key, data, row.batch, attempts, told)
+        return DeadLetter(consumer, stream, row.id, sequence, sub, arrival, key, data, row.batch, attempts, trace)

@@ -126,14 +126,14 @@ class Isolator:
         failure = self._ports.judge(error)
         if failure is None:
             raise error
-        if not self._settled(plan, failure, error):
+        if not self._wait_for_tasks(plan, failure, error):
             return
-        rows = self._consumer.settled(plan)
+        rows = self._consumer.close_failed(plan)
         if not _content(rows):
             raise error
         self._take(plan, rows, failure)
 
-    def _settled(self, plan: BatchPlan, failure: BatchFailure, error: Exception) -> bool:
+    def _wait_for_tasks(self, plan: BatchPlan, failure: BatchFailure, error: Exception) -> bool:
         """Waits until no task of the batch can be working. False: the driver has been asked to drain."""
         ports, began = self._ports, self._ports.clock()
         if not ports.quiet():
@@ -151,7 +151,7 @@ class Isolator:
     def _still_working(self, plan: BatchPlan, failure: BatchFailure, waited: float) -> BatchOverdue:
         """Notes the failure for the next driver, which continues the search."""
         if not failure.transient:
-            self.overdue(plan.number, failure.error, failure.told)
+            self.overdue(plan.number, failure.error, failure.trace)
         return BatchOverdue(
             f"batch {plan.number} failed ({failure.error}), and {waited:.0f} s later (batch.maxSeconds) a Spark job that reads it still runs, "
             "though it was cancelled; the batch comes again in the next driver"
@@ -168,21 +168,21 @@ class Isolator:
         error, self._uncounted = self._uncounted, None
         if error is None:
             return False
-        rows = self._consumer.settled(plan) if plan.replay else ()
+        rows = self._consumer.close_failed(plan) if plan.replay else ()
         if not _content(rows):
             self._note(plan.number)
             return False
-        failure = BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error, kind=HANG)
+        failure = BatchFailure(error, transient=False, at=self._ports.clock(), trace=self._exclusions.note.trace or error, kind=HANG)
         self._take(plan, rows, failure, noted=True)
         return True
 
-    def overdue(self, number: int, error: str, told: str) -> None:
+    def overdue(self, number: int, error: str, trace: str) -> None:
         """Notes for the next driver that `process` did not end in a batch; this one is about to end.
 
         Raises:
             Fenced: a later epoch took over. ServiceUnavailable: nothing was noted.
         """
-        self._note(number, failed=error, told=told)
+        self._note(number, failed=error, trace=trace)
 
     def _take(self, plan: BatchPlan, rows: Sequence[ShardRow], failure: BatchFailure, *, noted: bool = False) -> bool:
         """The next step of the search, and whether the driver is to drain instead of waiting."""
@@ -191,34 +191,34 @@ class Isolator:
         if noted:
             self._note(plan.number)
         if isinstance(step, Exclude):
-            self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
+            self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.trace)
             return False
         lasts = "; for a day nothing of it has passed, or was left out" if self.search.waited(failure.at) >= DAY else ""
-        self._ports.state(_told(plan, content, step, failure) + lasts)
+        self._ports.state(_message(plan, content, step, failure) + lasts)
         if isinstance(step, Shorten):
             kept = ((row, step.keep.get(row.id, 0)) for row in rows)
             self._consumer.know(*(self._shortened(row, keep) for row, keep in kept if keep < row.records))
         return bool(step.seconds) and self._ports.wait(step.seconds)
 
-    def _note(self, number: int, failed: str | None = None, told: str | None = None) -> None:
+    def _note(self, number: int, failed: str | None = None, trace: str | None = None) -> None:
         known = stored(self.search, self._ports.clock())
-        self._exclusions.write(replace(self._exclusions.note, batch=number, search=known, failed=failed, told=told))
+        self._exclusions.write(replace(self._exclusions.note, batch=number, search=known, failed=failed, trace=trace))
 
     def _others(self, content: Content) -> list[str]:
         view = self._consumer.view
         return [row.id for row in view.live.values() if row.end != END and row.joins <= view.number and row.id not in content]
 
-    def _exclude(self, row: ShardRow, attempts: int, told: str) -> None:
-        record = self._exclusions.exclude(row, attempts, told)
+    def _exclude(self, row: ShardRow, attempts: int, trace: str) -> None:
+        record = self._exclusions.exclude(row, attempts, trace)
         self._ports.state(None)
         self._ports.excluded(f"{row.id}: record {record} failed {counted(attempts, 'time')}; it is in the dead letters, and not in batch {row.batch}")
 
     def _shortened(self, row: ShardRow, keep: int) -> ShardRow:
-        kept = part(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
+        kept = first_records(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
         return shorten(self._consumer.store, self._consumer.epoch, row, kept)
 
 
-def part(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:
+def first_records(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:
     """The first `keep` user records of a range that holds more. It was read up to just before the arrival of the first that is let go."""
     records = list(fetched.columns.rows())
     read_to = max(0, records[keep][4] - 1)
@@ -234,7 +234,7 @@ def _content(rows: Sequence[ShardRow]) -> Content:
     return {row.id: row.records for row in rows if row.records}
 
 
-def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: BatchFailure) -> str:
+def _message(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: BatchFailure) -> str:
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"

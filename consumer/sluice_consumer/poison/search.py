@@ -46,14 +46,14 @@ class BatchFailure:
         error: what raised, so that two failures can be compared (`failures.signature`).
         transient: waiting is its cure (`failures.is_transient`).
         at: monotonic seconds.
-        told: the exception with its trace, for a dead letter.
+        trace: the exception with its trace, for a dead letter.
         kind: what it says of the record (`failures.kind`).
     """
 
     error: str
     transient: bool
     at: float
-    told: str = field(default="", compare=False)
+    trace: str = field(default="", compare=False)
     kind: str = UNKNOWN
 
 
@@ -294,14 +294,14 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         known: what `stored` made.
         now: monotonic seconds of this driver.
     """
-    told = known["evidence"]
+    trace = known["evidence"]
     evidence = Evidence(
-        error=told["error"],
-        failures=told["failures"],
-        alone=told["alone"],
-        since=now - told["seconds"],
+        error=trace["error"],
+        failures=trace["failures"],
+        alone=trace["alone"],
+        since=now - trace["seconds"],
         witnesses=frozenset(known["witnesses"]),
-        refused=told["refused"],
+        refused=trace["refused"],
         kind=known["kind"],
     )
     return replace(

@@ -95,7 +95,7 @@ def parsed(text: str) -> Raised | None:
     start = BEFORE.match(text)
     said = text[start.end() :] if start else text
     if said.startswith(FORMAT):
-        return _told(said[len(FORMAT) :].partition("\n")[0])
+        return _parsed(said[len(FORMAT) :].partition("\n")[0])
     if not said.startswith(TRACEBACK):
         return None
     match = FIRST.match(said, len(TRACEBACK))
@@ -118,7 +118,7 @@ def bounded(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2]}\n…\n{text[-longest // 2 :]}"
 
 
-def _told(line: str) -> Raised | None:
+def _parsed(line: str) -> Raised | None:
     try:
         told = json.loads(line)
         chain = tuple(RaisedLink(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])

@@ -46,17 +46,17 @@ class DriverProcess(subprocess.Popen[bytes]):
 
     def gave_its_word(self) -> bool:
         """Whether the driver, which is over, said itself that it ends with this exit status; a signal may make it say so twice."""
-        return set(self._said(0).split()) == {str(self.returncode)}
+        return set(self._word_at(0).split()) == {str(self.returncode)}
 
     def armed(self) -> ArmedTimer | None:
         """What the driver's timer was armed for when it was over."""
-        return ArmedTimer.parse(self._said(WORD_BYTES))
+        return ArmedTimer.parse(self._word_at(WORD_BYTES))
 
     def ready(self) -> bool:
         """Whether a driver that stands by could begin at once."""
-        return self._said(WORD_BYTES).strip() == READY
+        return self._word_at(WORD_BYTES).strip() == READY
 
-    def _said(self, at: int) -> str:
+    def _word_at(self, at: int) -> str:
         return os.pread(self._word, WORD_BYTES, at).replace(b"\0", b"").decode()
 
     def hand_down(self, line: str) -> bool:

@@ -201,7 +201,7 @@ class Driver:
             wanted = pod.wanted_executors(self._annotations) if self._annotations else None
             try:
                 target.apply(target.total if wanted is None else wanted)
-                self._reporter.update(_seen(target, prefix, work.look()))
+                self._reporter.update(_seen(target, prefix, work.current_warnings()))
                 self._reporter.update(work.busy)
             except Exception:  # the next step tries again; the batch loop must not die of it
                 log.exception("the executor target could not be applied")

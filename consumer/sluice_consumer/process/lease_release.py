@@ -12,13 +12,13 @@ class LeaseRelease:
 
     Attributes:
         quiet: whether no task of the run can still be working. Before there is an engine, none has begun.
-        look: notes what became of the run's jobs. Those that were cancelled at its end count, too.
+        observe: notes what became of the run's jobs. Those that were cancelled at its end count, too.
         due: whether the promise of a forced take has run out.
         give: releases the lease, if it still is the run's. None: nothing is left to release.
     """
 
     quiet: Callable[[], bool] = lambda: True
-    look: Callable[[], object] = lambda: None
+    observe: Callable[[], object] = lambda: None
     due: Callable[[], bool] = lambda: True
     give: Callable[[], object] | None = None
 

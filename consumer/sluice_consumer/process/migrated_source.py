@@ -21,19 +21,19 @@ AGAIN_SECONDS = 3600.0
 Positions = Mapping[str, StoredPosition]
 
 
-def watch(ended: Callable[[float], bool], look: Callable[[], Positions], tell: Callable[[int], None]) -> None:
+def watch(ended: Callable[[float], bool], read: Callable[[], Positions], tell: Callable[[int], None]) -> None:
     """Looks until the driver ends.
 
     Args:
         ended: waits for so many seconds; True: the driver ends.
-        look: positions by shard. What it raises is logged, once for as long as it is the same: only a warning hangs on it.
+        read: positions by shard. What it raises is logged, once for as long as it is the same: only a warning hangs on it.
         tell: called with the number of positions that have moved since the look before.
     """
     seen: Positions | None = None
     pause, said = SECONDS, ""
     while not ended(pause):
         try:
-            found = look()
+            found = read()
         except Exception as error:  # noqa: BLE001 - whatever it is
             pause = AGAIN_SECONDS if isinstance(error, Refused) else SECONDS
             if said != str(error):

@@ -31,10 +31,10 @@ class RollbackOptions:
 def run(options: RollbackOptions, *, as_json: bool) -> int:
     """Prints the statements, and returns the exit code."""
     output = Output(as_json=as_json)
-    return guarded(output, lambda: _report(found(options), output), terminal=False, to_be_read=True)
+    return guarded(output, lambda: _report(statements(options), output), terminal=False, to_be_read=True)
 
 
-def found(options: RollbackOptions) -> Rollback:
+def statements(options: RollbackOptions) -> Rollback:
     """The statements for a configuration's sink.
 
     Raises:

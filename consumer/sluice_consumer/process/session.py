@@ -174,7 +174,7 @@ class Session:
             pause=probes.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
-            fold=self.folder(self._drain.is_set).turn,
+            fold=self.folder(self._drain.is_set).fold,
             watched=lambda plan: self._watched(engine, plan),
         )
         self._report(ReportPhase.RUNNING)
@@ -260,7 +260,7 @@ class Session:
         """Ends what a process would take with it."""
         self._metrics.close()
 
-    def look(self) -> tuple[DriverWarning, ...]:
+    def current_warnings(self) -> tuple[DriverWarning, ...]:
         """What has to be looked at even while a batch takes its time: the warnings of the report."""
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
         now = self._service_time.now(self.consumer.listed_millis)
@@ -305,7 +305,7 @@ class Session:
             more = f"; {self._backfill.line()}" if self._backfill else ""
             logs.say(self._progress.add(committed, seconds) + more)
             self._suspect(committed.notes)
-        self.look()
+        self.current_warnings()
         self._report(ReportPhase.DRAINING if self._drain.is_set() else ReportPhase.RUNNING if committed else ReportPhase.IDLE)
 
     def _report(self, phase: ReportPhase) -> None:
@@ -316,11 +316,11 @@ class Session:
             self._progress.warnings.keep(WarningReason.DATA_LOSS_SUSPECTED, note)
 
     def _watch_source(self) -> None:
-        def look() -> migrated_source.Positions:
+        def positions() -> migrated_source.Positions:
             claim, stream = MigrationStore(self.consumer.store.table).claim(), self.consumer.identity
             return migrated_source.positions(wiring.sources(self._config), claim, stream) if claim and stream else {}
 
-        migrated_source.watch(self._drain.wait, look, self._source_moved)
+        migrated_source.watch(self._drain.wait, positions, self._source_moved)
 
     def _source_moved(self, moved: int) -> None:
         assert self._config.migrate_from is not None  # noqa: S101 - it is watched

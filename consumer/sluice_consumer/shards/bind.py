@@ -74,7 +74,7 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
 
 def _earliest_arrival_millis(store: CheckpointStore, row: ShardRow) -> int:
     """A row that was made while the shard's parents were still read says how far they had come by then, or nothing. Now they are at END."""
-    return earliest_arrival_millis(store.look(row.parents).values()) if row.unread and row.parents else 0
+    return earliest_arrival_millis(store.existing(row.parents).values()) if row.unread and row.parents else 0
 
 
 def _replay(store: CheckpointStore, source: ShardSource, task: Task, row: ShardRow) -> Fetched:

@@ -111,7 +111,7 @@ class RangeBuffer:
         if end > fresh:
             self.taken += end - fresh
             self.position = Position.after(records.number(end - 1))
-            self.last_arrival_millis = int(records.part(end - 1, end).arrival_millis[0])
+            self.last_arrival_millis = int(records.between(end - 1, end).arrival_millis[0])
         return end == count
 
     @property
@@ -138,7 +138,7 @@ class RangeBuffer:
         fits = min(bisect_right(totals, max_bytes - self.delivered + before, lo=at), at + max_records - had)
         end = max(fits, at if had else at + 1)
         if end > at:
-            self.columns.parts.append(RecordSlice(records.part(at, end)))
+            self.columns.parts.append(RecordSlice(records.between(at, end)))
             more = int(totals[end - 1]) - before
             self.size += more
             self.delivered += more

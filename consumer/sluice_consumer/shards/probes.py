@@ -225,7 +225,7 @@ class ProbedShard:
         return silent
 
 
-def turn(shard: ProbedShard) -> float:
+def last_probed(shard: ProbedShard) -> float:
     """Those go first that were probed longest ago, or that wait longest for their first probe."""
     return shard.since
 
@@ -294,7 +294,7 @@ class ProbeScheduler:
         """
         if now < self._free:
             return
-        due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=turn)[: self.limits.most]
+        due = sorted((shard for shard in self._asked if shard.pace.due <= now), key=last_probed)[: self.limits.most]
         if due:
             self._free = now + len(due) / self.limits.most
             ends = now + ROUND_SECONDS

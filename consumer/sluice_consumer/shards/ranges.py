@@ -111,22 +111,22 @@ def overtaken(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> s
     No record is older than its stream. An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply
     alone says nothing.
     """
-    return _told_of(place, stream, now_millis, stream.retention_millis, "keeps records for")
+    return _loss_text(place, stream, now_millis, stream.retention_millis, "keeps records for")
 
 
 def overtaken_before(place: FetchRequest, stream: StreamIdentity, now_millis: int) -> str | None:
     """What to say if the retention that the stream had before it was raised may have passed a position. The caller looks what is still there."""
     if not stream.shorter_millis:
         return None
-    return _told_of(place, stream, now_millis, stream.shorter_millis, "kept records only for")
+    return _loss_text(place, stream, now_millis, stream.shorter_millis, "kept records only for")
 
 
-def _told_of(place: FetchRequest, stream: StreamIdentity, now_millis: int, kept_millis: int, how: str) -> str | None:
+def _loss_text(place: FetchRequest, stream: StreamIdentity, now_millis: int, kept_millis: int, how: str) -> str | None:
     since, what = _since(place)
     unread_since = max(since, stream.created_millis) if since else 0
     if not since or now_millis - unread_since <= kept_millis - WHOLE_SECOND_MILLIS:
         return None
-    return what.format(time=iso(since), keeps=f"{how} {kept_millis / HOUR_MILLIS:g} h", place=_told(place.position))
+    return what.format(time=iso(since), keeps=f"{how} {kept_millis / HOUR_MILLIS:g} h", place=_shown(place.position))
 
 
 def _since(place: FetchRequest) -> tuple[int, str]:
@@ -145,13 +145,13 @@ def _since(place: FetchRequest) -> tuple[int, str]:
 
 def gone(place: FetchRequest) -> str:
     """What to say of a shard that holds no record any more that its former consumer had read."""
-    return f"it holds nothing any more that its former consumer had read: what came after {_told(place.position)} may have expired"
+    return f"it holds nothing any more that its former consumer had read: what came after {_shown(place.position)} may have expired"
 
 
 def vanished(place: FetchRequest) -> str:
     """What to say of a shard that the service does not know any more."""
     read = f"last read up to {iso(place.read_to)}" if place.read_to else "never read"
-    return f"it expired before it was read to its end: unread after {_told(place.position)}, {read}"
+    return f"it expired before it was read to its end: unread after {_shown(place.position)}, {read}"
 
 
 def iso(millis: int) -> str:
@@ -160,7 +160,7 @@ def iso(millis: int) -> str:
     return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec=exact).replace("+00:00", "Z")
 
 
-def _told(position: Position) -> str:
+def _shown(position: Position) -> str:
     return str(position) if position.millis is None else iso(position.millis)
 
 

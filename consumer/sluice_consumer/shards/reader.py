@@ -110,7 +110,7 @@ class ShardReader:
         while True:
             if unmet and (len(page.records) or page.next_iterator is None):
                 loss, unmet = self._gone(place, page, unmet), None
-            fetched = self._settled(pages, page, limits)
+            fetched = self._completed(pages, page, limits)
             if pages.at_tip(page) and not len(page.records):
                 tips.append(page.server_millis)
             if fetched is not None and (fetched.records or fetched.end == END or fetched.cut):
@@ -122,14 +122,14 @@ class ShardReader:
                 return self._on_the_way(pages, page)
             page = pages.page(self._limit(pages, limits))
 
-    def _settled(self, pages: ShardPages, page: Page, limits: Limits) -> Fetched | None:
+    def _completed(self, pages: ShardPages, page: Page, limits: Limits) -> Fetched | None:
         """The range, if this reply is its last; None to continue.
 
         An empty one is believed to be at the tip only when two replies say so. A closed shard may answer "nothing, at the tip" once before it answers
         that it has ended (kinesalite does). The next range would then begin with the same answer again.
         """
         buffer, wanted = pages.buffer, ranges.before(page.records, limits.until_millis)
-        if not buffer.take(page.records.part(0, wanted), limits.max_records, limits.max_bytes):
+        if not buffer.take(page.records.between(0, wanted), limits.max_records, limits.max_bytes):
             return self._cut(pages, page)
         if limits.until_millis is not None and wanted < len(page.records):
             arrival = int(page.records.arrival_millis[wanted])  # all in front of this record was read
@@ -254,7 +254,7 @@ class ShardReader:
 
         Its position is mostly a record's, which this first reply begins with. Where it is not (KCL takes any number), the oldest record is asked for.
         """
-        if _up_to(page.records.part(0, 1), came_to):
+        if _up_to(page.records.between(0, 1), came_to):
             return None
         if _up_to(self._oldest(place.shard_id).records, came_to):
             return None
@@ -288,7 +288,7 @@ class ShardReader:
             last = bound.end.sequence
             wanted = len(page.records) if last is None else _up_to(page.records, last)
             beyond = wanted < len(page.records)
-            pages.buffer.take(page.records.part(0, wanted), UNLIMITED, UNLIMITED)
+            pages.buffer.take(page.records.between(0, wanted), UNLIMITED, UNLIMITED)
             met = bool(pages.buffer.taken) and pages.buffer.position.sequence == last  # `start` may have that number, too
             if last is not None and (beyond or met):
                 return met

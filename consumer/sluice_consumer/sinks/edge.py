@@ -49,7 +49,7 @@ def in_terms_of(field: str, place: str) -> Iterator[None]:
         judged = verdicts.verdict(chain(error))
         if judged is None:
             raise
-        raise (Refused if judged.certain else SinkUnavailable)(f"{field}: {place}: {judged.told}") from error
+        raise (Refused if judged.certain else SinkUnavailable)(f"{field}: {place}: {judged.message}") from error
 
 
 def chain(error: BaseException) -> tuple[Thrown, ...]:

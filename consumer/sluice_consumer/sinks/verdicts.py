@@ -53,11 +53,11 @@ class Verdict:
 
     Attributes:
         certain: the input is wrong; False: it may pass on its own.
-        told: the cause, and what to do next.
+        message: the cause, and what to do next.
     """
 
     certain: bool
-    told: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def verdict(chain: Sequence[Thrown]) -> Verdict | None:
     if any(OF_TASKS.of(thrown) or of_value(thrown) for thrown in chain):
         return None
     if any(map(PASSING.of, chain)):
-        return Verdict(certain=False, told=f"{words(chain)}; nothing of the batch counts, and it comes again")
+        return Verdict(certain=False, message=f"{words(chain)}; nothing of the batch counts, and it comes again")
     for known in KNOWN:
         if any(map(known.of, chain)):
-            return Verdict(certain=True, told=f"{words(chain)}: {known.cause}; {known.next}")
+            return Verdict(certain=True, message=f"{words(chain)}: {known.cause}; {known.next}")
     return None
 
 

@@ -114,7 +114,7 @@ class SparkEngine:
                 self._call(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
-            self._jobs.look()
+            self._jobs.observe()
 
     def _call(self, batch: DataFrame, info: BatchInfo) -> None:
         """An interrupt (Ctrl-C, a notebook's stop button) passes: it is not an answer of the function."""
@@ -150,9 +150,9 @@ class SparkEngine:
         if self._warm_up:
             self._warm_up.while_waiting()
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Notes what became of the last batch's jobs, those included that were cancelled after it (`quiet`)."""
-        self._jobs.look()
+        self._jobs.observe()
 
     def quiet(self) -> bool:
         """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any."""

@@ -31,7 +31,7 @@ class JobMemory:
         self._same = dict[frozenset[str], frozenset[str]]()
         self._lock = threading.Lock()
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Notes what is new."""
         begun = self._status.begun()
         with self._lock:

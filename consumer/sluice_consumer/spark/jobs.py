@@ -249,7 +249,7 @@ class Jobs:
 
     # -- quiet ---------------------------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Notes whether a task of this epoch may still be working though Spark gave it up. Call it when a batch has ended, in any way."""
         self._unsettled = self.troubled()
         if self._unsettled:

@@ -54,7 +54,7 @@ class QueryJobs(Jobs):
         try:
             self.check()
         finally:
-            self.look()
+            self.observe()
         self.issue()
 
     def refused(self) -> TaskRefusal | None:

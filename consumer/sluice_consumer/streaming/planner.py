@@ -51,19 +51,19 @@ class DoneBySpark:
     """An `Engine` for a batch that Spark has run: returns if `engine` does, and the query has read all that an earlier epoch had bound.
 
     Attributes:
-        look: the rows of a batch as they are now, with everybody who has read them.
+        read: the rows of a batch as they are now, with everybody who has read them.
         done: what the checkpoint directory holds of the batch.
     """
 
     engine: Engine
-    look: Callable[[BatchPlan], Sequence[ShardRow]]
+    read: Callable[[BatchPlan], Sequence[ShardRow]]
     done: Offset
 
     def run(self, plan: BatchPlan) -> None:
         """See `Engine`. What this epoch has bound was read by that; a replay has to be looked at, once no job of it can read any more."""
         self.engine.run(plan)
         if plan.replay:
-            offsets.check_read(self.look(plan), self.done)
+            offsets.check_read(self.read(plan), self.done)
 
 
 class StreamPlanner:

@@ -72,7 +72,7 @@ class Source:
                 engine=self._jobs,
                 on_progress=self._report_progress,
                 stands=self._stands,
-                fold=work.folder(lambda: self._stopping).turn,
+                fold=work.folder(lambda: self._stopping).fold,
             ),
             config.accept_loss_of_batch,
         )
@@ -142,7 +142,7 @@ class Source:
         """Whether no task of this epoch can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
         if self.query is None:
             return self.planner.handed == 0
-        self._jobs.look()
+        self._jobs.observe()
         return not self.query.isActive and self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
 
     def answers(self) -> Mapping[str, ChannelHandler]:

@@ -52,7 +52,7 @@ def watched(watch: WatchedRun, named: Iterable[str]) -> Iterator[None]:
         for opens in (builtins, io):
             stack.enter_context(_replaced(opens, "open", _seen(watch, "open", builtins.open if opens is builtins else io.open, inside)))
         for name in named:
-            owner, attribute = _found(name)
+            owner, attribute = _resolved(name)
             stack.enter_context(_replaced(owner, attribute, _named(watch, name, getattr(owner, attribute))))
         yield
 
@@ -101,7 +101,7 @@ def _of_the_pipeline() -> bool:
     return not is_in(frame.f_globals.get("__name__", ""), NOT_THE_PIPELINES)
 
 
-def _found(name: str) -> tuple[Any, str]:
+def _resolved(name: str) -> tuple[Any, str]:
     module, _, path = name.partition(":")
     *owners, attribute = path.split(".")
     try:

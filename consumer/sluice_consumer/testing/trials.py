@@ -146,7 +146,7 @@ def _tried(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
             with trial.fresh() as process:
                 trial.run(process, args, replay=True)
         except Exception as raised:  # noqa: BLE001 - whatever it is, this batch never gets through
-            error = f"the replay failed: {_said(raised)}"
+            error = f"the replay failed: {_first_line(raised)}"
     return [Miscount(kill.point, error=error)] if error else []
 
 
@@ -157,8 +157,8 @@ def _shortened(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
             with trial.watched(watch, folder, kill):
                 trial.run(process, args)
         except Exception as raised:  # noqa: BLE001 - what `process` makes of the failure
-            error = _said(raised)
-        _quiet(trial.batch.sparkSession)
+            error = _first_line(raised)
+        _cancel_all_jobs(trial.batch.sparkSession)
         if not watch.failed and not task_writes.was_killed(folder):
             return [Miscount(kill.point, error=f"it did not come there again: {error or 'the function does not do the same in each run'}")]
     return _again(trial, kill, args) if error else []  # it returned: the batch is dealt with, whatever failed
@@ -171,7 +171,7 @@ def _again(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
             with part.fresh() as process:
                 part.run(process, args, replay=replay)
         except Exception as raised:  # noqa: BLE001 - whatever it is, this batch never gets through
-            return [Miscount(kill.point, error=f"the replay of batch {part.info.batch} failed: {_said(raised)}")]
+            return [Miscount(kill.point, error=f"the replay of batch {part.info.batch} failed: {_first_line(raised)}")]
     return []
 
 
@@ -185,18 +185,18 @@ def _killed(trial: Trial, kill: TaskKill, args: Args) -> str:
         except Killed:
             pass
         except Exception as raised:  # noqa: BLE001 - of a function that was killed it says nothing
-            error = f"it failed before: {_said(raised)}"
-        _quiet(trial.batch.sparkSession)
+            error = f"it failed before: {_first_line(raised)}"
+        _cancel_all_jobs(trial.batch.sparkSession)
     if watch.dead or kill.point == RETURN:
         return ""
     return error or "this write was not reached again, because the function does not do the same in each run"
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
-def _quiet(spark: SparkSession) -> None:
+def _cancel_all_jobs(spark: SparkSession) -> None:
     """As after the end of a driver: its jobs are cancelled, no task of theirs runs, and nothing is cached.
 
     Raises:

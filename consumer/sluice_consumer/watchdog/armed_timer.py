@@ -59,7 +59,7 @@ class ArmedTimer:
             return
         before = noted(store)
         known = before.search if before.batch == self.batch else stored(Search(how.attempts, DoubtLimits()), 0.0)
-        note(store, epoch, replace(before, batch=self.batch, search=known, failed=ERROR, told=self._words()))
+        note(store, epoch, replace(before, batch=self.batch, search=known, failed=ERROR, trace=self._words()))
 
     def _counts(self, how: OnErrorConfig | None) -> bool:
         return self.phase == PROCESS and how is not None and how.isolate and how.dead_letter is not None

@@ -77,7 +77,7 @@ class BatchLimits:
             return BatchVerdict.WAIT
         return BatchVerdict.END if moved >= self.window or elapsed >= self.moving else BatchVerdict.WARN
 
-    def looks(self, elapsed: float) -> bool:
+    def is_watched(self, elapsed: float) -> bool:
         """Whether it matters by now what moves."""
         return elapsed >= self.still - self.window
 
@@ -205,7 +205,7 @@ class BatchWatch:
 
     # -- the watching thread's side ------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Warns of the batch that is under way, or ends it."""
         with self._lock:
             batch, began = self._batch, self._began
@@ -215,7 +215,7 @@ class BatchWatch:
         planning = batch.phase is BatchPhase.PROCESS and not self._ports.called()
         if planning:
             self._moved = now
-        elif self._limits.looks(now - began):
+        elif self._limits.is_watched(now - began):
             self._note(now)
         verdict, late = self._limits.verdict(now - began, now - self._moved), self._ports.late()
         seen = replace(batch, seconds=now - began, drained=late, planning=planning)
@@ -245,4 +245,4 @@ class BatchWatch:
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            self.look()
+            self.tick()

@@ -88,7 +88,7 @@ def note(isolator: Isolator | None, batch: WatchedBatch, frames: Sequence[traceb
         isolator.overdue(number, f"BatchOverdue at {place}", f"{words(batch, frames)}\n{trace}BatchOverdue: process is at {place}")
     failure = judged(batch.error) if batch.error is not None else None
     if failure is not None and not failure.transient:
-        isolator.overdue(number, failure.error, failure.told)
+        isolator.overdue(number, failure.error, failure.trace)
 
 
 @dataclass(frozen=True)

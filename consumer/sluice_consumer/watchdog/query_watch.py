@@ -65,13 +65,13 @@ class QueryWatch:
         finally:
             self._over.set()
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Warns of the batch that is open, or ends its query, once."""
         now, batch = self._clock(), self._ports.open()
         if batch is None or batch != self._batch or not self._ports.working():
             self._batch, self._began, self._moved, self._progress, self._warned = batch, now, now, (), False
             return
-        if self._limits.looks(now - self._began):
+        if self._limits.is_watched(now - self._began):
             progress = self._ports.progress()
             self._moved = now if self._progress and progress != self._progress else self._moved
             self._progress = progress
@@ -93,6 +93,6 @@ class QueryWatch:
     def _run(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
             try:
-                self.look()
+                self.tick()
             except Exception:  # Spark does not answer, or the session is gone; the next look finds out more
                 log.exception("the state of the query could not be read")

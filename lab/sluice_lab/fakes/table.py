@@ -143,10 +143,10 @@ class MemoryTable:
         with self._lock:
             row = self.rows.get(write.key)
             if not all(holds(c, row) for c in write.when):
-                return Outcome(applied=False, found=copied(row))
+                return Outcome(applied=False, row=copied(row))
             former = self._apply(write)
         self.hook("after", "write", write)
-        return Outcome(applied=True, found=former)
+        return Outcome(applied=True, row=former)
 
     def transact(self, members: Sequence[Member]) -> Transaction:
         """All of it, or nothing and what was refused."""

@@ -35,7 +35,7 @@ class Person:
         Raises:
             NothingThere: there is no CRD, or no right to list.
         """
-        with self._told(f"list {CONSUMER_KIND}s"):
+        with self._explained(f"list {CONSUMER_KIND}s"):
             try:
                 return self._cluster.list(CONSUMER_KIND, self.namespace, {})
             except Conflict as error:
@@ -47,7 +47,7 @@ class Person:
         Raises:
             NothingThere: there is none of that name; the message has similar ones.
         """
-        with self._told(f"get {CONSUMER_KIND} {name}"):
+        with self._explained(f"get {CONSUMER_KIND} {name}"):
             found = self._cluster.get(CONSUMER_KIND, self.namespace, name)
         if found is None:
             raise NothingThere(self._unknown(name))
@@ -70,14 +70,14 @@ class Person:
 
     def pods(self, name: str) -> list[Json]:
         """Driver, executors and migration of a consumer."""
-        with self._told("list pods"):
+        with self._explained("list pods"):
             return self._cluster.list("Pod", self.namespace, {f"{GROUP}/consumer": name})
 
     def pods_of(self, body: Json) -> list[Json]:
         """Driver, executors and migration of a consumer; and the pod of a pool that its driver runs in, with executors of that pool."""
         found = self.pods(name_of(body))
         if host := host_of(body):
-            with self._told("list pods"):
+            with self._explained("list pods"):
                 found += of_host(host, self._cluster.list("Pod", self.namespace, {f"{GROUP}/pool": pool_of(host)}))
         return found
 
@@ -87,7 +87,7 @@ class Person:
         Raises:
             NothingThere: there is none of that name.
         """
-        with self._told(f"get {POOL_KIND} {name}"):
+        with self._explained(f"get {POOL_KIND} {name}"):
             found = self._cluster.get(POOL_KIND, self.namespace, name)
         if found is None:
             raise NothingThere(f"there is no {POOL_KIND} {name} in namespace {self.namespace}; next: status lists the pools")
@@ -99,7 +99,7 @@ class Person:
         Raises:
             NothingThere: there is no right to list them.
         """
-        with self._told(f"list {POOL_KIND}s"):
+        with self._explained(f"list {POOL_KIND}s"):
             try:
                 return self._cluster.list(POOL_KIND, self.namespace, {})
             except Conflict:
@@ -107,7 +107,7 @@ class Person:
 
     def pod(self, name: str) -> Json | None:
         """One pod; None if it is gone."""
-        with self._told(f"get pod {name}"):
+        with self._explained(f"get pod {name}"):
             return self._cluster.get("Pod", self.namespace, name)
 
     def create_pod(self, body: Json) -> Json:
@@ -117,7 +117,7 @@ class Person:
             ChangedMeanwhile: there is one.
         """
         name = name_of(body)
-        with self._told(f"create pod {name}", UNSURE):
+        with self._explained(f"create pod {name}", UNSURE):
             try:
                 return self._cluster.create(body)
             except Exists as error:
@@ -125,24 +125,24 @@ class Person:
 
     def delete_pod(self, name: str, uid: str) -> None:
         """Deletes the pod with this uid; one that is gone, or another of its name, is left as it is."""
-        with self._told(f"delete pod {name}"), suppress(Conflict):
+        with self._explained(f"delete pod {name}"), suppress(Conflict):
             self._cluster.delete("Pod", self.namespace, name, uid)
 
     def jobs(self, name: str) -> list[Json]:
         """Migrations of a consumer."""
-        with self._told("list jobs"):
+        with self._explained("list jobs"):
             return self._cluster.list("Job", self.namespace, {f"{GROUP}/consumer": name})
 
     def events(self, uid: str) -> list[Json]:
         """Events about the object with this uid."""
-        with self._told("list events"):
+        with self._explained("list events"):
             return [
                 body for body in self._cluster.list("Event", self.namespace, {}) if ObjectPart.whole(body).part("involvedObject").text("uid") == uid
             ]
 
     def log(self, pod: str, request: LogRequest) -> Iterator[str]:
         """Lines of a pod's log."""
-        with self._told(f"read the log of {pod}"):
+        with self._explained(f"read the log of {pod}"):
             try:
                 yield from self._texts.log(self.namespace, pod, request)
             except Conflict as error:
@@ -150,7 +150,7 @@ class Person:
 
     def metrics(self, pod: str, port: int) -> str:
         """What a driver's /metrics says."""
-        with self._told(f"get pods/proxy of {pod}"):
+        with self._explained(f"get pods/proxy of {pod}"):
             try:
                 return self._texts.metrics(self.namespace, pod, port)
             except Conflict as error:
@@ -166,17 +166,17 @@ class Person:
         for _ in range(TRIES):
             intent = decide(self.consumer(name) if kind == CONSUMER_KIND else self.pool(name))
             if intent.patch is None:
-                return intent.said
-            with self._told(f"patch {kind} {name}", UNSURE):
+                return intent.message
+            with self._explained(f"patch {kind} {name}", UNSURE):
                 try:
                     self._cluster.patch(kind, self.namespace, name, intent.patch)
                 except Conflict:
                     continue
-                return intent.said
+                return intent.message
         raise ChangedMeanwhile(f"{name} changed between each of {TRIES} reads and writes; nothing was written; next: try again")
 
     @contextmanager
-    def _told(self, call: str, unsure: str = "") -> Iterator[None]:
+    def _explained(self, call: str, unsure: str = "") -> Iterator[None]:
         """Errors of a call as sentences with a next step."""
         where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
         try:

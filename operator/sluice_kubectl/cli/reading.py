@@ -44,13 +44,13 @@ def status(at: Terminal, person: Person, name: str | None, output: str | None, *
     """List all consumers, those that need attention first; or show one, with its conditions, pods and last events."""
     _refuse_nonsense(name, output, flags)
 
-    def look() -> RenderableType:
+    def render() -> RenderableType:
         return _only_pools(person) if flags["only_pools"] else _screen(at, person, name)
 
     if flags["watch"]:
-        live(at, look, ticks())
+        live(at, render, ticks())
     elif not output:
-        at.show(look())
+        at.show(render())
     elif name:
         at.document(_one_document(person, name))
     else:
@@ -73,14 +73,14 @@ def ticks() -> Iterator[None]:
         time.sleep(EVERY)
 
 
-def live(at: Terminal, look: Any, due: Iterator[None]) -> None:
+def live(at: Terminal, render: Any, due: Iterator[None]) -> None:
     """Looks again and again until the person ends it. A failure to get an answer is shown below the last screen."""
     shown: RenderableType = Text("…")
     with Live(shown, console=at.out, screen=at.out.is_terminal, auto_refresh=False) as view:
         try:
             for _ in due:
                 try:
-                    shown = look()
+                    shown = render()
                     view.update(shown, refresh=True)
                 except NothingThere:
                     raise

@@ -69,15 +69,15 @@ class LettersReader:
         """Prints the dead letters of one consumer. Raises CommandError."""
         from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
 
-        self._told(lambda folder, output: dead_letters.list_(folder, consumer_id, output), out, as_json=as_json)
+        self._printed(lambda folder, output: dead_letters.list_(folder, consumer_id, output), out, as_json=as_json)
 
     def show(self, name: str, out: Console, *, as_json: bool) -> None:
         """Prints one dead letter. Raises CommandError."""
         from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
 
-        self._told(lambda folder, output: dead_letters.show(folder, name, output), out, as_json=as_json)
+        self._printed(lambda folder, output: dead_letters.show(folder, name, output), out, as_json=as_json)
 
-    def _told(self, read: Callable[[Any, Any], None], out: Console, *, as_json: bool) -> None:
+    def _printed(self, read: Callable[[Any, Any], None], out: Console, *, as_json: bool) -> None:
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
 
         from sluice_checkpoints.cli.report import Output  # noqa: PLC0415 - as above

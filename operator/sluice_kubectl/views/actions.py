@@ -28,7 +28,7 @@ class Intent:
     """One patch, and what it brings about. None: it is so already."""
 
     patch: Json | None
-    said: str
+    message: str
 
 
 def pause(body: Json, _now: str) -> Intent:
@@ -44,8 +44,8 @@ def drain(body: Json, _now: str) -> Intent:
     one = _living(body)
     if one.suspended:
         return Intent(None, f"{one.name} is suspended already")
-    said = f"{one.name} drains: its driver finishes its batch, then nothing runs; undo it with resume"
-    return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{said}{_waits(one)}")
+    message = f"{one.name} drains: its driver finishes its batch, then nothing runs; undo it with resume"
+    return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{message}{_waits(one)}")
 
 
 def resume(body: Json, _now: str) -> Intent:
@@ -115,8 +115,8 @@ def late_driver(body: Json, hanging: Collection[str] = ()) -> GivenUp:
 
 def force_pool(body: Json, agreed: GivenUp) -> Intent:
     """The pod of the pool is removed with its executors, without waiting for its node. A uid names no other pod, whatever has happened since."""
-    said = f"{agreed.pod} is being removed, with its executors, without waiting; the members of the pool {agreed.pool} start again in its next pod"
-    return _annotated(body, "force", agreed.uid, said)
+    message = f"{agreed.pod} is being removed, with its executors, without waiting; the members of the pool {agreed.pool} start again in its next pod"
+    return _annotated(body, "force", agreed.uid, message)
 
 
 def force(body: Json, agreed: GivenUp) -> Intent:
@@ -149,10 +149,10 @@ def _waits(one: ConsumerView) -> str:
     return "; it is paused, so nothing happens before resume, which undoes both" if one.paused else ""
 
 
-def _annotated(body: Json, note: str, value: str, said: str) -> Intent:
+def _annotated(body: Json, note: str, value: str, message: str) -> Intent:
     patch = _conditional(body, {})
     patch["metadata"]["annotations"] = {f"{GROUP}/{note}": value}
-    return Intent(patch, said)
+    return Intent(patch, message)
 
 
 def _conditional(body: Json, changes: Json) -> Json:

@@ -92,7 +92,7 @@ class Candidate:
         """Whether it led and may not any more."""
         return self._until is not None and not self.leads()
 
-    def turn(self) -> float:
+    def acquire_or_renew(self) -> float:
         """Read the Lease, and write it if this candidate holds it or it is free. Seconds until the next turn.
 
         Raises:

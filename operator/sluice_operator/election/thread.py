@@ -59,7 +59,7 @@ class Election:
         pause, announced = 0.0, False
         while not self._ended.wait(pause):
             try:
-                pause = self._candidate.turn()
+                pause = self._candidate.acquire_or_renew()
             except LostLeadership as error:
                 if not self._ended.is_set():
                     self._leave(str(error))

@@ -144,11 +144,11 @@ class Pool(NamedTuple):
         named, uid = text(part(body, "status", "driver"), "pod"), body["metadata"]["uid"]
         host = next((one for one in hosts if one.pod.name == named and one.pod.owner == uid and takes_seats(one.pod)), None)
         if host is None:
-            return None, Trouble(NOT_READY, _said(body))
+            return None, Trouble(NOT_READY, _why_not_ready(body))
         return (host, Trouble(FULL, f"{host.pod.name} has no room for another seat")) if host.size + size > MOST_BYTES else (host, None)
 
 
-def _said(body: Json) -> str:
+def _why_not_ready(body: Json) -> str:
     ready = next((item for item in objects(part(body, "status"), "conditions") if item.get("type") == "Ready"), {})
     reason, message = text(ready, "reason"), text(ready, "message", READY_WORDS)
     return f"{reason}: {message}" if reason else "its driver is not there yet"

@@ -76,7 +76,7 @@ class Watch:
         self._server, self.kind, self._namespace, self._tell = server, kind, namespace, tell
         self._path = f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
         self._state, self._clock = WatchState(), clock
-        self._failures, self._said = 0, ""
+        self._failures, self._logged = 0, ""
         self.listed = asyncio.Event()
         """The first list is complete, or refused."""
         self._heard: float | None = None
@@ -107,11 +107,11 @@ class Watch:
     async def _ended(self, why: str, trace: Exception | None) -> None:
         """Pause before the next try, longer each time, and log why, once. After a watch that has lived for a while there is no pause."""
         if self._heard is not None and self._clock() - self._heard > LIVED and trace is None:
-            self._failures, self._said = 0, ""
+            self._failures, self._logged = 0, ""
             return
         self._failures += 1
-        if why != self._said:
-            self._said = why
+        if why != self._logged:
+            self._logged = why
             LOG.warning("%ss in namespace %s are not watched: %s", self.kind, self._namespace or "*", why, exc_info=trace)
         await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 

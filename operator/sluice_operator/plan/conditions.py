@@ -204,7 +204,7 @@ def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     """A driver's warning stays until the resource is deleted, so that it is seen."""
 
     def verdict(view: View, _step: Step) -> ConditionValue | None:
-        said, before = _said(view, kind), view.status.condition(kind)
+        said, before = _warning_text(view, kind), view.status.condition(kind)
         if said:
             return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
         return ConditionValue("True", before.reason, before.message) if before else None
@@ -221,7 +221,7 @@ def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     def verdict(view: View, step: Step) -> ConditionValue | None:
         if step.phase is Phase.COMPLETED:
             return None
-        said, before = _said(view, kind), view.status.condition(kind)
+        said, before = _warning_text(view, kind), view.status.condition(kind)
         if said:
             return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
         reporting = view.driver_pod is not None and view.driver_pod.report is not None
@@ -230,7 +230,7 @@ def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     return verdict
 
 
-def _said(view: View, kind: str) -> str:
+def _warning_text(view: View, kind: str) -> str:
     pod = view.driver_pod
     warnings = pod.report.warnings if pod and pod.report else ()
     return "; ".join(text.removeprefix(f"{kind}: ") for text in warnings if text.startswith(kind))

@@ -44,7 +44,7 @@ class JobView:
     done: bool = False
     end: Exit | None = None
     pod: Pod | None = None
-    said: str = ""
+    message: str = ""
 
     @property
     def taken_away(self) -> bool:
@@ -52,7 +52,7 @@ class JobView:
         return self.end is None or self.end.reason in TAKEN_AWAY
 
 
-def look(view: View, one: MigrationStatus | PositionStatus) -> JobView:
+def job_view(view: View, one: MigrationStatus | PositionStatus) -> JobView:
     """What is seen of the Job that a try names."""
     job = find(view, one)
     if job is None:
@@ -69,8 +69,8 @@ def _ended(view: View, job: Job) -> JobView:
     end = pod.exit if pod else None
     done = job.state == "Complete" or (job.state == "Active" and end is not None and end.code == 0)
     lost = not done and (end is None or end.reason in TAKEN_AWAY)
-    said = end.message if end else "the Job's pod was deleted" if lost else ""
-    return JobView(uid=job.uid, ended=True, done=done, end=end, pod=pod, said=said or printable(job.message))
+    message = end.message if end else "the Job's pod was deleted" if lost else ""
+    return JobView(uid=job.uid, ended=True, done=done, end=end, pod=pod, message=message or printable(job.message))
 
 
 def _podless(view: View, one: MigrationStatus | PositionStatus, job: Job) -> JobView:

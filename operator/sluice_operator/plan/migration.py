@@ -32,7 +32,7 @@ def note(view: View) -> MigrationStatus | None:
     migration = view.status.migration
     if migration is None or migration.state is not MigrationState.RUNNING:
         return migration
-    seen = jobs.look(view, migration)
+    seen = jobs.job_view(view, migration)
     migration = replace(migration, uid=seen.uid, podless_since=seen.podless_since)
     if seen.lost is not None:
         return replace(migration, state=MigrationState.LOST, message=seen.lost, next_at=_next(view, migration))
@@ -48,7 +48,7 @@ def _ended(view: View, migration: MigrationStatus, seen: JobView) -> MigrationSt
     return replace(
         migration,
         state=state,
-        message=seen.said,
+        message=seen.message,
         rows=seen.pod.rows if seen.pod else None,
         warnings=seen.pod.warnings if seen.pod else None,
         finished_at=view.now,

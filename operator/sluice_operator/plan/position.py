@@ -113,11 +113,11 @@ def overdue(view: View, one: PositionStatus) -> str | None:
 
 
 def _seen(view: View, before: PositionStatus) -> PositionStatus:
-    seen = jobs.look(view, before)
+    seen = jobs.job_view(view, before)
     found = replace(before, uid=seen.uid, podless_since=seen.podless_since)
     if seen.lost is not None:
         return _later(view, replace(found, state=PositionState.LOST, message=seen.lost))
-    return _ended(view, replace(found, message=in_fields(seen.said)), seen) if seen.ended else found
+    return _ended(view, replace(found, message=in_fields(seen.message)), seen) if seen.ended else found
 
 
 def _ended(view: View, found: PositionStatus, seen: JobView) -> PositionStatus:

@@ -67,7 +67,7 @@ def refused_by_driver(view: View, step: Step) -> Step:
     """A driver refused this spec: the step is stalled until a driver works with it. The operator keeps trying, with backoff."""
     if not view.refused or view.resource.paused or step.phase not in {Phase.STARTING, Phase.BACKING_OFF}:
         return step
-    reason, said = view.status.restarts.reason or "Refused", _said(view)
+    reason, said = view.status.restarts.reason or "Refused", _last_words(view)
     text = step.message if said in step.message else f"{said}; {step.message}"
     return replace(step, phase=Phase.FAILED, reason=reason, message=text, progressing=False, stalled=True)
 
@@ -196,11 +196,11 @@ def back_off(view: View) -> Step | None:
         return None
     if view.outdated:
         return None
-    text = f"{_said(view)}; attempt {view.driver.attempt + 1} at {clock(due, view.now)}"
+    text = f"{_last_words(view)}; attempt {view.driver.attempt + 1} at {clock(due, view.now)}"
     return replace(progress(Phase.BACKING_OFF, view.status.restarts.reason or "DriverFailed", text), wake=due)
 
 
-def _said(view: View) -> str:
+def _last_words(view: View) -> str:
     """What the last driver said, without its stop: more words follow."""
     return (view.status.restarts.message or "").rstrip(" .")
 

@@ -85,7 +85,7 @@ def decide(before: AutoscaleStatus, earlier: ScaleSample, found: ScaleFigures, b
     if found.lag > bounds.target_lag_seconds * 1000:
         judged = replace(judged, quiet_since=None)
         if _comes_back(earlier, found, bounds):
-            return _said(judged, "CatchingUp", found.words)
+            return _with_reason(judged, "CatchingUp", found.words)
         return _more(judged, earlier, found, bounds)
     return _fewer(judged, found, bounds)
 
@@ -103,10 +103,10 @@ def decide_short(before: AutoscaleStatus, there: int, why: str, found: ScaleFigu
         bounds: `spec.autoscale`.
     """
     if not _is_close(found, bounds) or found.busy >= AIM or there < bounds.min:
-        return _said(replace(before, quiet_since=None), OVERDUE, why)
+        return _with_reason(replace(before, quiet_since=None), OVERDUE, why)
     since = before.quiet_since or found.now
     if not _rested(before, since, found, bounds):
-        return _said(replace(before, quiet_since=since), OVERDUE, why)
+        return _with_reason(replace(before, quiet_since=since), OVERDUE, why)
     text = f"{found.words} with {counted(there, 'executor')}; no more came"
     return replace(_changed(replace(before, trial=None), there, "ScaledDown", found), message=text)
 
@@ -138,7 +138,7 @@ def _more(before: AutoscaleStatus, earlier: ScaleSample, found: ScaleFigures, bo
     if _in_vain(before, found, bounds):
         return _give_up(before, found, bounds)
     if (why := _limit(before, found, bounds)) is not None:
-        return _said(before, *why)
+        return _with_reason(before, *why)
     number = min(math.ceil(before.replicas * found.busy / AIM), 2 * before.replicas, bounds.max, cap(found, bounds))
     cost, trial = _seconds_per_record(earlier, found), before.trial
     if trial is not None:
@@ -165,7 +165,7 @@ def _give_up(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) 
     former = max(before.trial.executors, bounds.min)
     text = f"{found.words}; a record takes as long with {counted(before.replicas, 'executor')} as with {former}"
     if not _cooled(before, found, bounds):
-        return _said(before, "NoGain", text)
+        return _with_reason(before, "NoGain", text)
     held = replace(before, trial=None, ceiling=former, ceiling_until=found.now + held_for(bounds))
     return replace(_changed(held, former, "NoGain", found), message=text)
 
@@ -198,10 +198,10 @@ def _fewer(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) ->
     number = before.replicas
     enough = number > cap(found, bounds) or (number > 1 and found.busy * number / (number - 1) < AIM)
     if not _is_close(found, bounds) or number <= bounds.min or not enough:
-        return _said(replace(before, quiet_since=None), "Steady", found.words)
+        return _with_reason(replace(before, quiet_since=None), "Steady", found.words)
     since = before.quiet_since or found.now
     if not _rested(before, since, found, bounds):
-        return _said(replace(before, quiet_since=since), "CoolingDown", found.words)
+        return _with_reason(replace(before, quiet_since=since), "CoolingDown", found.words)
     return _changed(before, number - 1, "ScaledDown", found)
 
 
@@ -218,7 +218,7 @@ def _cooled(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -
     return before.changed_at is None or found.now - before.changed_at >= timedelta(seconds=bounds.cool_down_seconds)
 
 
-def _said(before: AutoscaleStatus, reason: str, message: str) -> AutoscaleStatus:
+def _with_reason(before: AutoscaleStatus, reason: str, message: str) -> AutoscaleStatus:
     return replace(before, reason=reason, message=message)
 
 

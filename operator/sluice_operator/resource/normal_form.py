@@ -63,10 +63,10 @@ def kubernetes(value: Any, key: str = "") -> Any:
         return value
     if isinstance(value, list):
         return [_variable(item) if key == "env" else kubernetes(item) for item in value]
-    return _part(value) if isinstance(value, dict) else value
+    return _pod_object(value) if isinstance(value, dict) else value
 
 
-def _part(value: Json) -> Json:
+def _pod_object(value: Json) -> Json:
     parts = {key: kubernetes(each, key) for key, each in value.items()}
     return {key: each for key, each in parts.items() if not _absent(key, each)}
 

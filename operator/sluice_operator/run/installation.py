@@ -68,7 +68,7 @@ def leader(api: ApiServer, lease: tuple[str, str], timings: WaitTimings) -> Inst
     question = f"the Lease {'/'.join(lease)}"
     end, first = timings.clock() + timings.deadline, ""
     while True:
-        holder, version, error = _look(api, lease)
+        holder, version, error = _read_lease(api, lease)
         if holder and first and version != first:
             return InstallationCheck(question, f"{holder} renews it")
         first = first or version
@@ -78,7 +78,7 @@ def leader(api: ApiServer, lease: tuple[str, str], timings: WaitTimings) -> Inst
         timings.sleep(PAUSE)
 
 
-def _look(api: ApiServer, lease: tuple[str, str]) -> tuple[str, str, str]:
+def _read_lease(api: ApiServer, lease: tuple[str, str]) -> tuple[str, str, str]:
     """Holder, version, and why there is neither."""
     try:
         found = api.get("Lease", *lease)

@@ -87,7 +87,7 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
     jobs += _by_name(context, key, "Job", Listed(jobs, _named_jobs(body)))
     pods = context.cluster.list("Pod", key.namespace, labels)
     pods += _by_name(context, key, "Pod", Listed(pods, _named_drivers(body, pods)))
-    found = Found(body, pods, jobs)
+    found = PartialRead(body, pods, jobs)
     pods += [*_pods_of_jobs(context, key, found), *_executors_of_spark(context, key, found)]
     return context.cache.live(key, pods, jobs, now)
 
@@ -134,7 +134,7 @@ def _pods_of_pool(context: ReconcileContext, key: ResourceKey, body: Json) -> li
     """Of a pool: by its label, and what its status and its executors name."""
     pods = context.cluster.list("Pod", key.namespace, {parse.POOL: key.name})
     pods += _by_name(context, key, "Pod", Listed(pods, _named_drivers(body, pods, "pool")))
-    return pods + _executors_of_spark(context, key, Found(body, pods, []))
+    return pods + _executors_of_spark(context, key, PartialRead(body, pods, []))
 
 
 def _pools(context: ReconcileContext, key: ResourceKey, body: Json, now: datetime) -> tuple[tuple[Host, ...], tuple[Pod, ...]]:
@@ -157,7 +157,7 @@ def _pools(context: ReconcileContext, key: ResourceKey, body: Json, now: datetim
     )
 
 
-class Found(NamedTuple):
+class PartialRead(NamedTuple):
     """The resource, and what was read of it so far."""
 
     body: Json
@@ -210,7 +210,7 @@ def _named_jobs(body: Json) -> list[str]:
     return [name for each in GATES if (name := text(part(body, "status", each), "job"))]
 
 
-def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
+def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: PartialRead) -> list[Json]:
     """Pods without our label of Jobs of which no pod was listed, by the label that Kubernetes gives them. A Job's pod may outlive it."""
     owners = {parse.controller(part(pod, "metadata"))["owner"] for pod in found.pods}
     jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in found.jobs}
@@ -232,7 +232,7 @@ def _begins(body: Json) -> bool:
     return any(spec.get(field) and gate not in part(body, "status") for gate, field in GATES.items() for spec in asked)
 
 
-def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
+def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: PartialRead) -> list[Json]:
     """Executors without our label, by Spark's own.
 
     They are looked for when the driver does not work: they are waited for, and then one is made. And when more have registered than were listed.
@@ -250,7 +250,7 @@ def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Foun
     return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: about.app(attempt)}, found.pods)]
 
 
-def _lacks_executors(driver: Json, found: Found) -> bool:
+def _lacks_executors(driver: Json, found: PartialRead) -> bool:
     """Whether more executors have registered with this driver, by its report, than there are pods of it. With `executor.inDriver` it is its own."""
     report = load_report(parse.report(driver))
     listed = [pod for pod in found.pods if parse.controller(part(pod, "metadata"))["owner"] == driver["metadata"]["uid"]]

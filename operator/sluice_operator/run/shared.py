@@ -69,7 +69,7 @@ class ReconcileContext:
         written: when the status was written last.
         looked: when the resource was read live last.
         at_once: writes of mere phase and conditions that did not wait.
-        told: events by reason. One that is too much is left out: the conditions say the same.
+        event_limit: events by reason. One that is too much is left out: the conditions say the same.
         failing: why reconciles have failed for a minute or longer, until one succeeds; every status that is written says so.
         unwritable: until when a status that the API server refused is not written again.
         pools, consumers: the cache of the other kind, which is `cache` itself of one of the two. hosts: pods of pools.
@@ -86,7 +86,7 @@ class ReconcileContext:
     failing: dict[ResourceKey, str] = field(default_factory=dict)
     unwritable: dict[ResourceKey, datetime] = field(default_factory=dict)
     at_once: RateLimit = field(default_factory=lambda: RateLimit(MOST_AT_ONCE, AT_ONCE_WITHIN))
-    told: RateLimit = field(default_factory=lambda: RateLimit(MOST_EVENTS, EVENTS_WITHIN))
+    event_limit: RateLimit = field(default_factory=lambda: RateLimit(MOST_EVENTS, EVENTS_WITHIN))
     pools: Cache = field(default_factory=lambda: Cache(POOL_KIND))
     hosts: Hosts = field(default_factory=Hosts)
     consumers: Cache | None = None
@@ -108,7 +108,7 @@ class ReconcileContext:
         for memory in (self.refusals, self.written, self.looked, self.failing, self.unwritable):
             memory.pop(key, None)
         self.at_once.forget(key)
-        self.told.forget(key)
+        self.event_limit.forget(key)
 
 
 def of_pools(context: ReconcileContext) -> ReconcileContext:

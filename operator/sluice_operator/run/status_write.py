@@ -67,7 +67,7 @@ def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:
 def tell(context: ReconcileContext, view: View, events: Iterable[EventToSend]) -> None:
     """Send the events, except those of a reason that was sent often lately."""
     key = key_of(view)
-    new = [event for event in events if context.told.take(key, event.reason, view.now)]
+    new = [event for event in events if context.event_limit.take(key, event.reason, view.now)]
     announce(context.cluster, view, new, context.settings.identity)
 
 

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 from patience import PATIENCE
 
 from sluice_checkpoints.aws import credentials
-from sluice_checkpoints.aws.credentials import Credentials, Looks
+from sluice_checkpoints.aws.credentials import Credentials, Reloads
 from sluice_checkpoints.aws.retry import Again, Patience
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
@@ -287,9 +287,9 @@ def test_a_source_that_has_nothing_new_is_not_asked_at_every_try(seconds: float,
         now[0] += seconds
         return key
 
-    looks = Looks(lambda: now[0])
+    reloads = Reloads(lambda: now[0])
     while now[0] < 60:
-        assert looks.other(key.get_frozen_credentials(), load) is None
+        assert reloads.other_than(key.get_frozen_credentials(), load) is None
         now[0] += 0.1
     assert 2 <= len(asked) <= most
 
@@ -300,7 +300,7 @@ def test_a_source_that_fails_has_nothing_new() -> None:
     def broken() -> boto.Credentials:
         raise CredentialRetrievalError(provider="custom-process", error_msg="no")
 
-    assert Looks().other(boto.Credentials("OLD", "s").get_frozen_credentials(), broken) is None
+    assert Reloads().other_than(boto.Credentials("OLD", "s").get_frozen_credentials(), broken) is None
 
 
 def test_threads_whose_calls_are_refused_at_once_all_get_the_new_key() -> None:

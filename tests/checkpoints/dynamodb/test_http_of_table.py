@@ -180,7 +180,7 @@ def test_a_cancelled_transaction_is_made_again_for_the_reason_in_it(
 def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:
     service.answers = [says({"__type": "x#ConditionalCheckFailedException", "message": "The conditional request failed", **ROW}, 400)]
     outcome = table.write(Update("a", equals(n=2), put={("n",): 3}))
-    assert (outcome.applied, outcome.found) == (False, {"id": "a", "n": 1})
+    assert (outcome.applied, outcome.row) == (False, {"id": "a", "n": 1})
     assert len(service.asked) == 1
 
 

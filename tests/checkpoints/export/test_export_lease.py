@@ -87,7 +87,7 @@ def test_the_lease_is_beaten_while_the_other_table_is_watched(each: Bench) -> No
     each.calls.visit = lambda what: beats.append(each.seconds) if what == "after write" else None
     each.exporter(lease_millis=9_000).run()
     assert max(b - a for a, b in pairwise(beats)) <= 3
-    assert beats[-1] >= each.writer.reader.quiet(each.snapshot())
+    assert beats[-1] >= each.writer.reader.quiet_seconds(each.snapshot())
 
 
 def test_the_lease_is_beaten_while_rows_are_written(bench: Bench) -> None:
@@ -207,7 +207,7 @@ def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
 
 def test_a_table_is_watched_as_long_as_its_format_needs(each: Bench) -> None:
     each.exporter().run()
-    assert each.seconds >= each.writer.reader.quiet(each.snapshot())
+    assert each.seconds >= each.writer.reader.quiet_seconds(each.snapshot())
     other = Bench(each.writer.name)
     other.exporter(quiet_seconds=7).run()
     assert 7 <= other.seconds < 30

@@ -109,5 +109,5 @@ def test_a_row_that_sluice_did_not_write_is_refused_naming_row_and_attribute(num
 
 def test_a_released_lease_is_rest_and_any_other_runs_out_first() -> None:
     """By the rule of a take-over: the promise, and 5 % more."""
-    assert Sluice().quiet(snapshot(replace(CONSUMER, released=True))) == 0
-    assert Sluice().quiet(snapshot(CONSUMER)) == pytest.approx(21)
+    assert Sluice().quiet_seconds(snapshot(replace(CONSUMER, released=True))) == 0
+    assert Sluice().quiet_seconds(snapshot(CONSUMER)) == pytest.approx(21)

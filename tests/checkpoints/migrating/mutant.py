@@ -135,14 +135,14 @@ def never_done(patch: Patch) -> None:
 @mutant("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def no_third_look(patch: Patch) -> None:
     """What it wrote during the copy is lost."""
-    real, looks = Migrator._look, dict[Migrator, list[migrator.SourceSnapshot]]()
+    real, looks = Migrator._read_source, dict[Migrator, list[migrator.SourceSnapshot]]()
 
     def look(self: Migrator) -> migrator.SourceSnapshot:
         seen = looks.setdefault(self, [])
         seen.append(real(self) if len(seen) < 2 else seen[-1])
         return seen[-1]
 
-    patch.setattr(Migrator, "_look", look)
+    patch.setattr(Migrator, "_read_source", look)
 
 
 @mutant("the source need not be at rest", consumers.a_consumer_that_lives, "at_rest")
@@ -179,7 +179,7 @@ def refused_for_good(patch: Patch) -> None:
             raise Refused(f"there is no source table {table}")
         return found
 
-    patch.setattr(Migrator, "_look_again", Migrator._look)
+    patch.setattr(Migrator, "_read_source_again", Migrator._read_source)
     patch.setattr(detect, "_described", once)
 
 

@@ -145,7 +145,7 @@ def folding(consumer: Consumer, limits: FoldLimits = FOLD_LIMITS, **more: Any) -
 def turns(consumer: Consumer, folder: Folder, count: int = 1) -> None:
     for _ in range(count):
         consumer.audit()
-        folder.turn()
+        folder.fold()
 
 
 def test_a_small_table_is_left_alone() -> None:
@@ -235,7 +235,7 @@ def test_a_later_epoch_ends_it() -> None:
     folder = folding(consumer, ALL)
     bench.begin()
     with pytest.raises(Fenced):
-        folder.turn()
+        folder.fold()
     assert not bench.store.contents().folded
 
 

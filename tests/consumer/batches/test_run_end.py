@@ -612,13 +612,13 @@ def any_cut(patch: pytest.MonkeyPatch) -> None:
 @sabotage("a cut says when the record behind it arrived", nothing_was_put_after_the_timestamp)
 def cut_at_the_timestamp(patch: pytest.MonkeyPatch) -> None:
     """It says the timestamp, and a day later what never came is suspected to have expired."""
-    real = ShardReader._settled
+    real = ShardReader._completed
 
     def settled(self: Any, pages: Any, page: Any, limits: Any) -> Any:
         found = real(self, pages, page, limits)
         return replace(found, read_to=limits.until_millis) if found and found.cut else found
 
-    patch.setattr(ShardReader, "_settled", settled)
+    patch.setattr(ShardReader, "_completed", settled)
 
 
 @sabotage("a task with an end says of the tip what any other says", at_the_tip_before_the_timestamp)

@@ -54,7 +54,7 @@ def test_a_module_that_uses_spark_is_left_to_the_driver(name: str) -> None:
     """A working pipeline is never refused, and no JVM is started to find out."""
     finding = imported(name)
     assert finding.outcome is CheckOutcome.UNDECIDED
-    assert finding.said.endswith("the driver imports it when Spark runs")
+    assert finding.message.endswith("the driver imports it when Spark runs")
 
 
 REFUSED = {
@@ -82,6 +82,6 @@ def test_an_import_that_takes_too_long_is_left_to_the_driver_and_ended(tmp_path:
     monkeypatch.setenv("PID_FILE", str(tmp_path / "pid"))
     finding = importing.imported("user_hanging:process", 5.0)
     assert finding.outcome is CheckOutcome.UNDECIDED
-    assert "its import takes longer than 4.5 s; the driver imports it" in finding.said
+    assert "its import takes longer than 4.5 s; the driver imports it" in finding.message
     if (tmp_path / "pid").exists():  # on a busy machine it may not have begun
         assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()

@@ -27,7 +27,7 @@ def home(folder: Path, says: str, code: int = 0) -> dict[str, str]:
 )
 def test_a_java_that_was_never_tried_is_a_warning(tmp_path: Path, version: str, outcome: CheckOutcome) -> None:
     found = check_java(StartFacts(tmp_path, environment=home(tmp_path, f'openjdk version "{version}" 2023-10-17')))
-    assert (found.outcome, f"Java {version.partition('.')[0]}" in found.said) == (outcome, True)
+    assert (found.outcome, f"Java {version.partition('.')[0]}" in found.message) == (outcome, True)
 
 
 @pytest.mark.parametrize(

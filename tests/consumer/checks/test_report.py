@@ -56,7 +56,7 @@ def test_a_job_of_kubernetes_leaves_a_last_message(
     report.terminate(results)
     left = json.loads((tmp_path / "log").read_text())
     assert left["reason"] == reason
-    assert left["message"] == (results[0].finding.said if reason != "Checked" else "a consumer can start")
+    assert left["message"] == (results[0].finding.message if reason != "Checked" else "a consumer can start")
 
 
 def test_a_check_in_a_driver_s_pod_leaves_the_driver_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

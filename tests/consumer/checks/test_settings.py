@@ -33,7 +33,7 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
     facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "us-east-1"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
     assert local.config(facts).outcome is CheckOutcome.OK
     finding = local.entrypoint(facts)
-    return finding.outcome, finding.said
+    return finding.outcome, finding.message
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_region_that_no_partition_has_is_named_before_its_hosts_are_waited_for
     stream = {"name": "orders", "region": region, **endpoints}
     facts.path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "orders-sluice"}, "pipeline": {"entrypoint": "a:b"}}))
     found = local.config(facts)
-    assert (found.outcome, "did you mean eu-west-1?" in found.said) == (outcome, outcome is CheckOutcome.WARNING)
+    assert (found.outcome, "did you mean eu-west-1?" in found.message) == (outcome, outcome is CheckOutcome.WARNING)
 
 
 def test_what_is_built_in_is_not_imported_again(facts: StartFacts) -> None:

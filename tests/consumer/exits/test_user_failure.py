@@ -63,7 +63,7 @@ def test_an_exception_of_a_worker_that_was_raised_from_another_names_both() -> N
 def test_a_recursion_without_end_is_named_though_python_leaves_lines_out() -> None:
     """Its trace has a line that is no frame."""
     text = f"Traceback (most recent call last):\n{FRAMES}  [Previous line repeated 996 more times]\nRecursionError: maximum recursion depth exceeded"
-    assert failure_of(PythonException(text), "orders").told == "RecursionError: maximum recursion depth exceeded"
+    assert failure_of(PythonException(text), "orders").summary == "RecursionError: maximum recursion depth exceeded"
 
 
 def raised(text: str) -> Exception:
@@ -104,7 +104,7 @@ def test_of_an_exception_of_java_the_class_and_words_are_left_and_its_cause() ->
 def test_of_a_query_that_spark_refuses_the_sentence_is_left_without_its_plan() -> None:
     """The plan is long, and the sentence names the column."""
     words = "[UNRESOLVED_COLUMN] `amount` cannot be resolved. SQLSTATE: 42703;\n'Project ['amount]\n+- RelationV2[data#1] sluice\n"
-    assert failure_of(PythonException(words), "orders", (("ExtendedAnalysisException", words),)).told == (
+    assert failure_of(PythonException(words), "orders", (("ExtendedAnalysisException", words),)).summary == (
         "PythonException: [UNRESOLVED_COLUMN] `amount` cannot be resolved."
     )
 

@@ -92,7 +92,7 @@ def test_a_run_that_fails_in_a_spark_that_is_no_more_ends_the_driver(ending: End
 def test_a_run_whose_spark_was_stopped_while_it_drained_is_reported_all_the_same() -> None:
     """Else it would never be over; its lease is not released."""
     run = Run(DRAINED)
-    run._engine = cast("Any", SimpleNamespace(look=None))
+    run._engine = cast("Any", SimpleNamespace(observe=None))
     run.start()
     assert (run.ended().code, run.ended().quiet) == (0, False)
 

@@ -53,7 +53,7 @@ class Driver(GroupDriver):
 
     def at(self, now: float) -> Driver:
         self.now = now
-        self.look()
+        self.step()
         return self
 
 
@@ -137,7 +137,7 @@ def test_a_driver_says_once_that_it_reads(full: int, monkeypatch: pytest.MonkeyP
         os.write(writing, line(Leave() if len(looks) == 4 else Executors(1)))
 
     driver.full = bool(full)
-    monkeypatch.setattr(driver, "look", look)
+    monkeypatch.setattr(driver, "step", look)
     with FileIO(reading) as pipe:
         driver.follow(pipe)
     os.close(writing)

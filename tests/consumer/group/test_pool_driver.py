@@ -108,7 +108,7 @@ class Run:
     def __init__(self, *, broken: bool = False) -> None:
         self.executors, self.broken = -1, broken
 
-    def look(self, executors: int) -> None:
+    def report(self, executors: int) -> None:
         if self.broken:
             raise ValueError
         self.executors = executors
@@ -128,9 +128,9 @@ def test_the_executors_follow_the_operator_and_every_consumer_reports_them(tmp_p
     runs = {name: SimpleNamespace(run=Run(broken=name == "a")) for name in "ab"}
     driver = SimpleNamespace(spark=SimpleNamespace(conf=Conf()), wanted=None, runs=runs)
     executors = GroupExecutors(cast("Any", driver), SINK, ReportFile(tmp_path / POOL))
-    executors.look()
+    executors.step()
     driver.wanted = 3
-    executors.look()
+    executors.step()
     assert [one.run.executors for one in runs.values()] == [-1, 3]
     zero = {"openShards": 0, "endedShards": 0, "heldShards": 0}
     assert report_files.words(tmp_path / POOL) == {"phase": "Running", "executors": 3, "draining": [], **zero}

@@ -99,7 +99,7 @@ class Scene:
 
     def at(self, seconds: float) -> Scene:
         self.now += seconds
-        self.seats.look()
+        self.seats.step()
         return self
 
     def until(self, name: str, what: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Watched:
 
     def at(self, now: float) -> list[str]:
         self.now, self.did = now, []
-        self.watch.look()
+        self.watch.tick()
         return self.did
 
 

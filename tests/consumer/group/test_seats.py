@@ -29,7 +29,7 @@ def seats(*names: str) -> dict[str, str]:
 
 def look(book: SeatBook, *names: str, term: bool = False) -> list[str]:
     """What is begun, as "a.1", and what is drained, as "-a.1"."""
-    todo = book.look(seats(*names), term=term)
+    todo = book.changes(seats(*names), term=term)
     return [str(one.seat.key) if isinstance(one, BeginSeat) else f"-{one.key}" for one in todo]
 
 
@@ -45,7 +45,7 @@ def ended(book: SeatBook) -> dict[str, tuple[int, str]]:
 
 def test_a_seat_begins_once_and_drains_once_when_it_is_asked_to_leave() -> None:
     book = SeatBook(POD)
-    (begun,) = book.look(seats("a.1"))
+    (begun,) = book.changes(seats("a.1"))
     assert isinstance(begun, BeginSeat)
     assert (begun.seat.config.name, begun.seat.spec_hash, begun.seat.made) == ("orders", "h", True)
     assert look(book, "a.1") == []
@@ -110,7 +110,7 @@ def test_nothing_begins_once_the_pod_was_asked_to_end() -> None:
 )
 def test_a_seat_that_cannot_be_used_ends_with_a_message_that_names_the_field_and_stops_nobody_else(text: str, said: str) -> None:
     book = SeatBook(POD)
-    todo = book.look(seats("b.1") | {f"{SEAT}a.7": text})
+    todo = book.changes(seats("b.1") | {f"{SEAT}a.7": text})
     assert [str(one.seat.key) for one in todo if isinstance(one, BeginSeat)] == ["b.1"]
     how = book.ended[key("a.7")]
     assert (how.code, how.reason) == (65, "Refused")
@@ -119,7 +119,7 @@ def test_a_seat_that_cannot_be_used_ends_with_a_message_that_names_the_field_and
 
 def test_a_drain_takes_no_longer_than_that_of_the_pool() -> None:
     """The kubelet kills the pod then. What the driver reads says the same."""
-    (begun,) = SeatBook(POD, SeatLimits(drain=30.0)).look(seats("a.1"))
+    (begun,) = SeatBook(POD, SeatLimits(drain=30.0)).changes(seats("a.1"))
     assert isinstance(begun, BeginSeat)
     assert (begun.seat.config.drain_timeout_seconds, json.loads(begun.seat.text)["drainTimeoutSeconds"]) == (30.0, 30.0)
 
@@ -127,7 +127,7 @@ def test_a_drain_takes_no_longer_than_that_of_the_pool() -> None:
 def test_a_consumer_has_the_spark_settings_of_the_pool() -> None:
     """The check of its sink looks for classes by them: a jar may come from `spark.jars.packages`, or a file system be another class."""
     conf = {"spark.jars.packages": "a:b:1"}
-    (begun,) = SeatBook(POD, SeatLimits(spark_conf=conf)).look(seats("a.1"))
+    (begun,) = SeatBook(POD, SeatLimits(spark_conf=conf)).changes(seats("a.1"))
     assert isinstance(begun, BeginSeat)
     assert (begun.seat.config.spark_conf, json.loads(begun.seat.text)["sparkConf"]) == (conf, conf)
 
@@ -172,7 +172,7 @@ class Pod(RuleBasedStateMachine):
     @rule()
     def looks(self) -> None:
         before = set(self.book.running)
-        for one in self.book.look(self.notes, term=self.term):
+        for one in self.book.changes(self.notes, term=self.term):
             if isinstance(one, DrainSeat):
                 assert one.key in before
                 assert one.key not in self.drained
@@ -211,5 +211,5 @@ def test_a_seat_of_any_depth_ends_no_other() -> None:
     for depth in range(900, 1000):
         book = SeatBook(POD)
         deep = written()[:-2] + ', "pipeline": {"entrypoint": "m:f", "args": {"x": ' + "[" * depth + "]" * depth + "}}}}"
-        todo = book.look({f"{SEAT}a.1": deep, **seats("b.1")})
+        todo = book.changes({f"{SEAT}a.1": deep, **seats("b.1")})
         assert "b" in {one.seat.key.consumer for one in todo if isinstance(one, BeginSeat)}

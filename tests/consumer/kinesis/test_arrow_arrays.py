@@ -24,7 +24,7 @@ from sluice_checkpoints.position import END
 made = Records([str(n) for n in range(99)], ["k"] * 99, [b"data"] * 99, [1_700_000_000_000] * 99)
 packed = cbor.decode(Style().reply(made))["Records"]
 assert packed.totals()[-1] == 4 * 99 and not packed.any_with(b"x")
-parts = [RecordSlice(made), RecordSlice(made, list(range(99))), RecordSlice(packed), RecordSlice(packed.part(5, 9))]
+parts = [RecordSlice(made), RecordSlice(made, list(range(99))), RecordSlice(packed), RecordSlice(packed.between(5, 9))]
 (batch,) = to_arrow([Fetched("shard", END, END, RecordColumnSet(parts))], "stream")
 assert batch.num_rows == 3 * 99 + 4
 assert "pandas" not in sys.modules

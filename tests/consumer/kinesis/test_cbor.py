@@ -187,7 +187,7 @@ def test_the_size_of_a_time_tells_its_unit(sent: float, read: int) -> None:
 def test_packed_records_are_records() -> None:
     made = records(100)
     packed = cbor.decode(Style().reply(made))["Records"]
-    assert listed(packed.part(10, 20)) == made.part(10, 20)
+    assert listed(packed.between(10, 20)) == made.between(10, 20)
     assert list(packed.totals()) == list(made.totals())
     assert [packed.number(i) for i in (0, 5, -1)] == [made.number(i) for i in (0, 5, -1)]
     for prefix in (made.data[17][:4], b"none of them begins so"):

@@ -299,7 +299,7 @@ def test_what_is_told_of_a_failure_can_be_stored_anywhere(text: str) -> None:
     for failed in (caught(ValueError(text)), caught(ValueError(text * 1000)), of_worker(ValueError(text))):
         found = judged(failed)
         assert found is not None
-        assert len(found.told.encode()) < 64_000 + 64
+        assert len(found.trace.encode()) < 64_000 + 64
 
 
 @given(TEXT)
@@ -317,14 +317,14 @@ def test_a_message_of_ten_megabytes_is_cut_by_its_worker() -> None:
     assert len(str(failed)) < 2 * worker_errors.LONGEST
     found = judged(failed)
     assert found is not None
-    assert (found.kind, len(found.told) < 17_000) == (DATA, True)
+    assert (found.kind, len(found.trace) < 17_000) == (DATA, True)
 
 
 def test_what_is_told_of_a_worker_shows_nothing_of_the_report() -> None:
     found = judged(of_worker(ValueError("bad")))
     assert found is not None
-    assert worker_errors.FORMAT not in found.told
-    assert found.told.rstrip().endswith("ValueError: bad")
+    assert worker_errors.FORMAT not in found.trace
+    assert found.trace.rstrip().endswith("ValueError: bad")
 
 
 def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch) -> None:

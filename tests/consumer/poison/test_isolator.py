@@ -42,10 +42,10 @@ class World:
 
     def isolator(self, monkeypatch: pytest.MonkeyPatch) -> Isolator:
         view = TableView({"a": ROW}, 3, frozenset())
-        consumer = SimpleNamespace(store=None, epoch=None, view=view, settled=lambda _plan: (ROW,), know=lambda *_rows: None)
-        note = SimpleNamespace(batch=None, search=None, failed=None, told=None, ever=0)
+        consumer = SimpleNamespace(store=None, epoch=None, view=view, close_failed=lambda _plan: (ROW,), know=lambda *_rows: None)
+        note = SimpleNamespace(batch=None, search=None, failed=None, trace=None, ever=0)
         monkeypatch.setattr(isolator, "noted", lambda _store: note)
-        monkeypatch.setattr(Isolator, "_note", lambda _self, number, failed=None, told=None: self.notes.append((number, failed, told)))
+        monkeypatch.setattr(Isolator, "_note", lambda _self, number, failed=None, trace=None: self.notes.append((number, failed, trace)))
         ports = IsolationPorts(
             excluding=cast("Any", None),
             judge=lambda _error: BatchFailure("ValueError at m.py:1", self.transient, self.time, "a trace"),

@@ -32,7 +32,7 @@ def called(config: Path, *more: str) -> Result:
 
 def test_the_statements_alone_are_on_stdout(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They can be given to a shell of SQL as they are. What to know about them is on stderr."""
-    monkeypatch.setattr(rollback_command, "found", lambda _options: FOUND)
+    monkeypatch.setattr(rollback_command, "statements", lambda _options: FOUND)
     result = called(config)
     assert (result.exit_code, result.stdout) == (0, "CALL lake.x;\nALTER TABLE y;\n")
     for words in (
@@ -48,7 +48,7 @@ def test_the_statements_alone_are_on_stdout(config: Path, monkeypatch: pytest.Mo
 
 
 def test_a_sink_without_such_a_batch_has_nothing_to_take_out(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollback_command, "found", lambda _options: Rollback("parquet", "s3a://lake/orders", 1041))
+    monkeypatch.setattr(rollback_command, "statements", lambda _options: Rollback("parquet", "s3a://lake/orders", 1041))
     result = called(config)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "there is nothing to take out" in result.stderr

@@ -275,7 +275,7 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
     def take_long() -> None:
         world.ago = 0
         one.consumer.audit()
-        seen.append(one.look())
+        seen.append(one.current_warnings())
 
     one.loop(cast("SparkEngine", world.engine(one, take_long)))
     assert seen[0] == ()  # nothing was committed yet
@@ -290,9 +290,9 @@ def test_a_batch_that_comes_again_is_reported_until_it_passes(world: World) -> N
     one = world.epoch()
     one.begin(in_pod=False)
     one._failing("why")
-    assert one.look() == world.reports[-1].warnings == (DriverWarning(WarningReason.ISOLATING, "why"),)
+    assert one.current_warnings() == world.reports[-1].warnings == (DriverWarning(WarningReason.ISOLATING, "why"),)
     one._failing(None)
-    assert one.look() == world.reports[-1].warnings == ()
+    assert one.current_warnings() == world.reports[-1].warnings == ()
 
 
 def test_what_befalls_a_batch_that_fails_is_reported_by_its_reason(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def test_what_befalls_a_batch_that_fails_is_reported_by_its_reason(world: World,
     (here,) = ports
     here.excluded("a record")
     here.state("a batch")
-    assert {str(warning) for warning in one.look()} == {"PoisonExcluded: a record", "Isolating: a batch"}
+    assert {str(warning) for warning in one.current_warnings()} == {"PoisonExcluded: a record", "Isolating: a batch"}
 
 
 def test_a_driver_reports_where_it_is(world: World) -> None:
@@ -388,7 +388,7 @@ def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monke
     one.loop(cast("SparkEngine", world.engine(one)))
     wrong = time.time() + 0.9 * DAY_MILLIS / 1000
     monkeypatch.setattr(time, "time", lambda: wrong)
-    assert one.look() == ()
+    assert one.current_warnings() == ()
 
 
 def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
@@ -430,7 +430,7 @@ def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(w
     heir.consumer.run(plan, world.engine(heir))
     last = world.epoch()
     last.begin(in_pod=False)
-    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last.look()[0])
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last.current_warnings()[0])
 
 
 def test_a_client_of_the_stream_goes_with_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

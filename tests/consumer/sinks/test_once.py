@@ -50,7 +50,7 @@ class Attempt(SteppedAttempt):
     def _work(self) -> None:
         self.added = self._add(self, CONSUMER, self._batch, Retries(sleep=lambda _seconds: None))
 
-    def look(self, _consumer: str) -> Mark | None:
+    def read_mark(self, _consumer: str) -> Mark | None:
         self._pause()
         table = self._lake.table
         found = self.judged(table)

@@ -147,8 +147,8 @@ def test_wrong_input_is_told_with_its_cause_and_the_next_step(case: str) -> None
     found = verdicts.verdict(chain(pairs))
     assert found is not None
     assert found.certain
-    assert words in found.told
-    assert "Request ID" not in found.told
+    assert words in found.message
+    assert "Request ID" not in found.message
 
 
 @pytest.mark.parametrize("case", PASSING)
@@ -156,7 +156,7 @@ def test_what_may_pass_by_itself_is_not_refused(case: str) -> None:
     found = verdicts.verdict(chain(PASSING[case]))
     assert found is not None
     assert not found.certain
-    assert found.told.endswith("nothing of the batch counts, and it comes again")
+    assert found.message.endswith("nothing of the batch counts, and it comes again")
 
 
 MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [null,null]."

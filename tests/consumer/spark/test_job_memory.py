@@ -51,7 +51,7 @@ def lasting(spark: Spark, jobs: Jobs, seconds: int, *, memory: JobMemory | None)
     for _ in range(seconds):
         spark.begin(A_SECOND, ANOTHERS)
         if memory is not None:
-            memory.look()
+            memory.observe()
     jobs.check()
 
 
@@ -79,9 +79,9 @@ def test_a_failed_job_that_spark_has_forgotten_still_refuses_the_batch(tag: str 
     memory, jobs = JobMemory(spark), judged(spark, MINE)
     jobs.memory = memory
     spark.begin(1, tag, FAILED)
-    memory.look()
+    memory.observe()
     spark.begin(20, ANOTHERS)
-    memory.look()
+    memory.observe()
     with pytest.raises(JobsNotDone, match=said):
         jobs.check()
 
@@ -92,7 +92,7 @@ def test_a_failed_job_of_another_consumer_refuses_no_batch_after_spark_has_forgo
     jobs.memory = memory
     spark.begin(1, ANOTHERS, FAILED)
     for _ in range(3):
-        memory.look()
+        memory.observe()
         spark.begin(9, MINE)
     jobs.check()
 
@@ -102,7 +102,7 @@ def test_a_memory_that_comes_too_late_says_nothing() -> None:
     memory, jobs = JobMemory(spark), judged(spark, MINE)
     jobs.memory = memory
     spark.begin(30, ANOTHERS)
-    memory.look()
+    memory.observe()
     with pytest.raises(JobsNotDone, match="job 0 is unknown"):
         jobs.check()
 
@@ -112,10 +112,10 @@ def test_a_job_that_runs_for_long_is_followed_to_its_end() -> None:
     memory = JobMemory(spark)
     spark.jobs |= {0: RUNNING, 1: FORGOTTEN}
     spark.tagged = {0: MINE}
-    memory.look()
+    memory.observe()
     spark.jobs |= {0: SUCCEEDED, 1: SUCCEEDED}
     spark.tagged[1] = ANOTHERS
-    memory.look()
+    memory.observe()
     spark.begin(20, ANOTHERS)
     assert [memory.succeeded(job) for job in (0, 1)] == [True, True]
     assert [memory.tags(job) for job in (0, 1)] == [{MINE}, {ANOTHERS}]
@@ -127,7 +127,7 @@ def test_a_memory_has_an_end() -> None:
     memory = JobMemory(spark, kept=100)
     for _ in range(10):
         spark.begin(50, ANOTHERS)
-        memory.look()
+        memory.observe()
     assert (memory.tags(499), memory.tags(400), memory.tags(0)) == ({ANOTHERS}, {ANOTHERS}, None)
     assert not memory.succeeded(0)
 
@@ -142,7 +142,7 @@ def test_a_memory_commits_nothing_that_a_spark_that_forgets_nothing_would_refuse
         spark.begin(1, tag, how)
         whole.begin(1, tag, how)
         if looks:
-            memory.look()
+            memory.observe()
     try:
         jobs.check()
     except JobsNotDone:

@@ -127,7 +127,7 @@ def test_a_batch_without_a_job_leaves_nobody_at_work(spark: Spark) -> None:
     """As one that `process` refuses at once: the lease need not be waited out."""
     jobs = judged(spark)
     spark.repeated = True
-    jobs.look()
+    jobs.observe()
     assert jobs.quiet(LEASE)
 
 
@@ -135,7 +135,7 @@ def test_a_lease_duration_after_trouble_it_is_quiet_again(spark: Spark) -> None:
     """Whoever was given up has ended by then."""
     jobs = judged(spark)
     spark.jobs[1], spark.repeated = SUCCEEDED, True
-    jobs.look()
+    jobs.observe()
     spark.time += LEASE
     assert not jobs.quiet(LEASE)
     spark.time += 1
@@ -146,7 +146,7 @@ def test_a_job_that_runs_on_after_the_batch_has_failed_counts_until_it_ends(spar
     """Between two looks its executor may be lost, and another attempt succeed: the lost worker goes on for a while."""
     jobs = judged(spark)
     spark.jobs[1] = RUNNING
-    jobs.look()
+    jobs.observe()
     spark.sleep(LEASE + 1)
     assert not jobs.quiet(LEASE)
     spark.jobs[1] = SUCCEEDED
@@ -160,7 +160,7 @@ def test_an_executor_that_leaves_while_there_is_no_batch_keeps_no_lease(spark: S
     spark.alive.add("1")
     jobs = judged(spark)
     spark.jobs[1] = SUCCEEDED
-    jobs.look()
+    jobs.observe()
     spark.alive, spark.dead = {"driver"}, {"1": "worker lost"}
     spark.sleep(1)
     assert jobs.quiet(LEASE)
@@ -170,7 +170,7 @@ def test_an_executor_that_is_lost_after_the_batch_has_failed_counts_from_then(sp
     spark.alive.add("1")
     jobs = judged(spark)
     spark.jobs[1] = RUNNING
-    jobs.look()
+    jobs.observe()
     spark.sleep(LEASE - 1)
     spark.alive, spark.dead, spark.jobs[1] = {"driver"}, {"1": "worker lost"}, SUCCEEDED
     spark.sleep(2)
@@ -360,7 +360,7 @@ def test_a_job_of_another_consumer_that_has_just_begun_troubles_nobody(spark: Sp
     jobs = judged(spark, MINE)
     spark.jobs |= {1: SUCCEEDED, 2: FORGOTTEN}
     spark.later[0.3] = lambda: spark.jobs.update({2: RUNNING, 3: FORGOTTEN}) or spark.tagged.update({2: ANOTHERS})
-    jobs.look()
+    jobs.observe()
     assert jobs.quiet(LEASE)
     assert spark.time < 1
 
@@ -369,7 +369,7 @@ def test_a_job_that_stays_unknown_troubles_its_epoch(spark: Spark) -> None:
     """It may be one of its own, of which Spark has forgotten what became of it."""
     jobs = judged(spark, MINE)
     spark.jobs |= {1: SUCCEEDED, 2: FORGOTTEN}
-    jobs.look()
+    jobs.observe()
     assert not jobs.quiet(LEASE)
 
 

@@ -85,7 +85,7 @@ class World:
 
     def look(self, watch: BatchWatch, *moments: float) -> None:
         for self.at in moments:
-            watch.look()
+            watch.tick()
 
     def run(self, _plan: object) -> None:
         self.inside()

@@ -37,7 +37,7 @@ class Query:
 
     def looked_at(self, watch: QueryWatch, *moments: float) -> None:
         for self.time in moments:
-            watch.look()
+            watch.tick()
 
 
 def test_a_batch_that_does_not_end_stops_its_query_once() -> None:

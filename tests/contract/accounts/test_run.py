@@ -99,7 +99,7 @@ def checked(theirs: Theirs, folder: Path) -> tuple[str, CheckOutcome, str]:
     path.write_text(json.dumps(theirs.document()))
     results = {result.name: result for result in run.results(StartFacts(path, 60.0))}
     found = next((result for result in results.values() if result.finding.outcome.stops), results["credentials"])
-    return found.name, found.finding.outcome, found.finding.said
+    return found.name, found.finding.outcome, found.finding.message
 
 
 def test_the_check_of_credentials_begins_a_session(theirs: Theirs, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ class World:
         return Consumer(store, self.stream, Epoch(taken.generation, taken.token))
 
     def _judged(self, error: Exception) -> BatchFailure | None:
-        return BatchFailure("e", transient=False, at=self.now, told="ValueError: poison") if isinstance(error, ValueError) else None
+        return BatchFailure("e", transient=False, at=self.now, trace="ValueError: poison") if isinstance(error, ValueError) else None
 
     def _wait(self, seconds: float) -> bool:
         self.now += seconds

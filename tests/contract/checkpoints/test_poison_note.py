@@ -25,7 +25,7 @@ def store(table: Table) -> CheckpointStore:
 
 def test_a_note_is_read_as_it_was_written(store: CheckpointStore) -> None:
     assert noted(store) == IsolationNote()
-    for wanted in (NOTE, NOTE, replace(NOTE, failed=None, told=None, excluded=4)):
+    for wanted in (NOTE, NOTE, replace(NOTE, failed=None, trace=None, excluded=4)):
         note(store, EPOCH, wanted)
         assert noted(store) == wanted
 

@@ -66,7 +66,7 @@ def test_the_writes_of_a_reset_have_their_conditions(table: Table) -> None:
     move = next(move for move in moves if move.shard == FOUR)
     reset_writes.move(store, epoch, 7, move)
     reset_writes.move(store, epoch, 7, move)
-    assert store.look([FOUR])[FOUR].end == TRIM_HORIZON
+    assert store.existing([FOUR])[FOUR].end == TRIM_HORIZON
     with pytest.raises(ProtocolViolation):
         reset_writes.move(store, epoch, 7, replace(move, to=END))
     with pytest.raises(Fenced):

@@ -161,28 +161,28 @@ def test_all_conditions_of_a_write_must_hold(filled: Table) -> None:
 
 def test_a_refused_write_brings_the_row_as_it_stands(filled: Table) -> None:
     """ALL_OLD, for puts and updates; so the loser needs no second read."""
-    assert filled.write(Put({"id": "shard/a"}, (NEW_ROW,))).found == ROW
-    assert filled.write(Update("shard/a", equals(generation=9), put={("generation",): 10})).found == ROW
+    assert filled.write(Put({"id": "shard/a"}, (NEW_ROW,))).row == ROW
+    assert filled.write(Update("shard/a", equals(generation=9), put={("generation",): 10})).row == ROW
     assert filled.get("shard/a") == ROW
 
 
 def test_a_refused_write_on_no_row_brings_nothing(table: Table) -> None:
     outcome = table.write(Update("shard/z", equals(generation=9), put={("generation",): 10}))
-    assert (outcome.applied, outcome.found) == (False, None)
+    assert (outcome.applied, outcome.row) == (False, None)
     assert table.get("shard/z") is None
 
 
 def test_an_update_answers_with_the_former_values_of_what_it_set(filled: Table) -> None:
     """UPDATED_OLD: only what it touched, only where there was something. Of a map DynamoDB Local brings its other entries too."""
     outcome = filled.write(Update("shard/a", (), put={("batch",): 11, ("fresh",): 1, ("readers", "3.1.0"): 8}))
-    found = outcome.found or {}
+    found = outcome.row or {}
     assert found.keys() == {"batch", "readers"}
     assert (found["batch"], found["readers"]["3.1.0"]) == (10, 7)
 
 
 def test_an_entry_that_was_not_there_has_no_former_value(filled: Table) -> None:
     outcome = filled.write(Update("shard/a", (), put={("readers", "9.9.9"): 8}))
-    assert (outcome.found or {}).get("readers", {}).get("9.9.9") is None
+    assert (outcome.row or {}).get("readers", {}).get("9.9.9") is None
     assert (filled.get("shard/a") or {})["readers"] == {**ROW["readers"], "9.9.9": 8}
 
 
@@ -259,7 +259,7 @@ def test_a_put_whose_reply_was_lost_answers_with_itself(dynamo_table: DynamoTabl
     """The second try loses to the first, and brings the row by which the caller knows it."""
     lossy = DynamoTable(dynamo_table.name, loses_replies(dynamodb_api, "put_item", lost))
     outcome = lossy.write(Put({"id": "a", "token": "mine"}, (NEW_ROW,)))
-    assert (outcome.applied, outcome.found) == (False, {"id": "a", "token": "mine"})
+    assert (outcome.applied, outcome.row) == (False, {"id": "a", "token": "mine"})
 
 
 # -- side by side ------------------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_writes_side_by_side_are_all_made_and_answer_in_their_order(table: Table
     outcomes = table.side_by_side(partial(table.write, Put(row, (NEW_ROW,))) for row in rows)
     assert [outcome.applied for outcome in outcomes] == [True] * 40
     again = table.side_by_side(partial(table.write, Put(row | {"n": -1}, (NEW_ROW,))) for row in rows)
-    assert [(outcome.applied, outcome.found) for outcome in again] == [(False, row) for row in rows]
+    assert [(outcome.applied, outcome.row) for outcome in again] == [(False, row) for row in rows]
 
 
 def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table: Table) -> None:

@@ -55,7 +55,7 @@ class Checked:
         results = self.results(seconds)
         name = next(name for name, finding in results.items() if finding.outcome.stops)
         assert all(results[each].outcome is CheckOutcome.OK for each in list(results)[: list(results).index(name)]), results
-        return name, results[name].outcome, results[name].said
+        return name, results[name].outcome, results[name].message
 
     def program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self._run(sys.executable, "-m", "sluice_consumer", "--config", str(self.path), *arguments)

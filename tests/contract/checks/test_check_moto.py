@@ -27,7 +27,7 @@ SAID = "does not speak CBOR: falling back to JSON; to skip this attempt, set SLU
 def test_a_service_that_does_not_speak_cbor_is_one_clear_line(on_moto: Checked) -> None:
     finding = on_moto.results()["stream"]
     assert finding.outcome is CheckOutcome.WARNING
-    assert finding.said == f"the service of stream {on_moto.written['stream']['name']} {SAID}"
+    assert finding.message == f"the service of stream {on_moto.written['stream']['name']} {SAID}"
 
 
 def test_a_start_tells_its_driver_not_to_try(on_moto: Checked, caplog: pytest.LogCaptureFixture) -> None:

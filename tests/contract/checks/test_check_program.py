@@ -143,7 +143,7 @@ def test_a_refusal_after_the_lease_was_taken_releases_it(consumer: Checked, func
     assert row is not None
     assert (row.generation, row.released, row.committed) == (1, True, 0)
     consumer.written["pipeline"]["entrypoint"] = "sluice_consumer.pipelines:console"
-    assert consumer.results()["table"].said.endswith("lease free")
+    assert consumer.results()["table"].message.endswith("lease free")
 
 
 def test_json_needs_a_check(consumer: Checked) -> None:

@@ -32,8 +32,8 @@ def test_a_consumer_without_a_table_may_start_and_nothing_is_made(consumer: Chec
     before = tables()
     results = consumer.results()
     assert {name: finding.outcome for name, finding in results.items()} == dict.fromkeys(results, OK), results
-    assert results["table"].said == f"{consumer.written['checkpoints']['table']} does not exist: the driver creates it"
-    assert f":stream/{consumer.written['stream']['name']}, ACTIVE, keeps records for 24 h" in results["stream"].said
+    assert results["table"].message == f"{consumer.written['checkpoints']['table']} does not exist: the driver creates it"
+    assert f":stream/{consumer.written['stream']['name']}, ACTIVE, keeps records for 24 h" in results["stream"].message
     assert tables() == before
 
 
@@ -41,11 +41,11 @@ def test_a_table_that_is_in_use_is_read_and_not_written(consumer: Checked) -> No
     config, store = opened(consumer)
     taken = take_over(store, supervisor.claim(config), Watcher())
     before = row_of(store)
-    said = consumer.results()["table"].said
+    said = consumer.results()["table"].message
     assert f"generation 1, 0 batches committed, lease held by {before['holder']}" in said
     assert row_of(store) == before
     assert store.release(taken.epoch)
-    assert consumer.results()["table"].said.endswith("lease free")
+    assert consumer.results()["table"].message.endswith("lease free")
 
 
 def test_a_stream_that_does_not_exist(consumer: Checked) -> None:

@@ -52,20 +52,20 @@ class Notes:
 def test_a_seat_that_the_operator_puts_begins_and_one_that_it_asks_to_leave_drains() -> None:
     assert (driver_side.SEAT, driver_side.LEAVE, driver_side.REPORT) == (operator_side.SEAT, operator_side.LEAVE, operator_side.REPORT)
     book, notes = SeatBook(POD), operator_side.put(WANTED, POD, CONFIG)
-    (begun,) = book.look(notes)
+    (begun,) = book.changes(notes)
     assert isinstance(begun, BeginSeat)
     assert (begun.seat.key, begun.seat.spec_hash, begun.seat.config.name) == (SeatKey(CONSUMER, 3), "51e7", "orders")
-    assert book.look(notes | operator_side.leave(WANTED)) == [DrainSeat(SeatKey(CONSUMER, 3))]
+    assert book.changes(notes | operator_side.leave(WANTED)) == [DrainSeat(SeatKey(CONSUMER, 3))]
 
 
 def test_the_operator_reads_the_report_of_a_seat_and_its_end(tmp_path: Path) -> None:
     notes = Notes(operator_side.put(WANTED, POD, CONFIG) | {f"{driver_side.SEAT}{CONSUMER}.2": "{"})
     now, leases = 0.0, Leases()
     seats = PoolSeats(SeatBook(POD), cast("Any", leases), notes, tmp_path, clock=lambda: now)
-    seats.look()
+    seats.step()
     (tmp_path / f"{CONSUMER}.3").write_text(json.dumps({"number": 0, "phase": "Running", "batch": 7, "executors": 2}))
     now = 10.0
-    seats.look()
+    seats.step()
     (found,) = operator_side.seats({"metadata": {"annotations": notes.notes}}, HOST)
     assert (found.attempt, found.spec_hash, found.exit) == (3, "51e7", None)
     assert found.report is not None
@@ -74,7 +74,7 @@ def test_the_operator_reads_the_report_of_a_seat_and_its_end(tmp_path: Path) -> 
     leases.ended = lambda: [leases.begun[0]]  # type: ignore[method-assign]
     leases.begun[0].ending = Ending(76, "Fenced", "another epoch took over")
     now = 20.0
-    seats.look()
+    seats.step()
     (found,) = operator_side.seats({"metadata": {"annotations": notes.notes}}, HOST)
     assert found.exit is not None
     assert (found.exit.code, found.exit.reason, found.exit.message) == (76, "Fenced", "another epoch took over")

@@ -120,7 +120,7 @@ def late_mark(fate: Fate) -> Sink:
 
     def sink(batch: DataFrame, info: BatchInfo, table: str, **_args: Any) -> None:
         found = IcebergTable.load(batch.sparkSession, table)
-        if (mark := found.look(info.consumer)) and mark.batch >= info.batch:
+        if (mark := found.read_mark(info.consumer)) and mark.batch >= info.batch:
             return
         rows.rows(batch, ROWS).writeTo(table).append()
         fate.after()

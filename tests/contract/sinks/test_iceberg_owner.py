@@ -120,7 +120,7 @@ def test_a_table_that_was_replaced_is_refused(spark: SparkSession, table: str, t
 def test_a_tag_that_maintenance_dropped_is_set_again(spark: SparkSession, table: str, three: Any, batch: Batch) -> None:
     three.manageSnapshots().removeTag("sluice-c-3").commit()
     iceberg(batch([3]), info(3), table=table, **JSON)
-    assert IcebergTable.load(spark, table).look("c") == Mark(3, tagged=True)
+    assert IcebergTable.load(spark, table).read_mark("c") == Mark(3, tagged=True)
     three.refresh()
     three.manageSnapshots().removeTag("sluice-c-3").removeBranch("sluice-c").commit()
     for number in (3, 4):

@@ -125,7 +125,7 @@ def test_two_consumers_write_to_one_table(spark: SparkSession, table: str, batch
 
 def test_a_batch_without_records_moves_the_mark(spark: SparkSession, table: str, batch: Batch) -> None:
     iceberg(batch([]), info(1), table=table, **JSON)
-    assert IcebergTable.load(spark, table).look("c") == Mark(1, tagged=True)
+    assert IcebergTable.load(spark, table).read_mark("c") == Mark(1, tagged=True)
 
 
 def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSession, catalog: str, batch: Batch) -> None:

@@ -123,8 +123,8 @@ def test_a_memory_knows_whose_each_job_was_and_which_ended_well(spark: SparkSess
     for tag, divisor in (("sluice-mine-1", 1), ("sluice-theirs-1", 0)):
         with tagged(spark.sparkContext, tag):
             _quietly(lambda by=divisor: spark.sparkContext.parallelize([1], 1).map(lambda one: one / by).collect())  # type: ignore[misc]
-    until(lambda: memory.look() is None and memory.succeeded(first) and memory.tags(first + 1) is not None)
-    memory.look()
+    until(lambda: memory.observe() is None and memory.succeeded(first) and memory.tags(first + 1) is not None)
+    memory.observe()
     assert [(memory.tags(job), memory.succeeded(job)) for job in (first, first + 1)] == [({"sluice-mine-1"}, True), ({"sluice-theirs-1"}, False)]
     assert memory.tags(first + 2) is None
 

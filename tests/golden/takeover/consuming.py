@@ -77,7 +77,7 @@ def consume(spark: SparkSession, config: Config) -> Consumed:
     work.begin(in_pod=False)
     work.loop(work.engine(spark))
     drain.set()  # threads that would look at something later are told that it is over
-    return _consumed(store.shards(), "; ".join(map(str, work.look())))
+    return _consumed(store.shards(), "; ".join(map(str, work.current_warnings())))
 
 
 def _consumed(rows: Mapping[str, ShardRow], warnings: str) -> Consumed:

@@ -210,13 +210,13 @@ def test_a_candidate_is_elected_and_releases(place: Place) -> None:
     posts = [LeaseRef(place.namespace, "l", name) for name in ("a", "b")]
     first, second = (Candidate(place.cluster, post, ElectionTimings(duration=1, deadline=60)) for post in posts)
     place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": place.namespace}})
-    first.turn()
+    first.acquire_or_renew()
     assert first.leads()
     first.release()
-    second.turn()
+    second.acquire_or_renew()
     assert second.leads()
     with pytest.raises(LostLeadership, match="b holds"):
-        first.turn()
+        first.acquire_or_renew()
 
 
 @pytest.mark.built

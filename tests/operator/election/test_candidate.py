@@ -106,7 +106,7 @@ def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> Non
     leader, _ = pair(town)
     town.memory.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
     with pytest.raises(LostLeadership, match="another"):
-        leader.candidate.turn()
+        leader.candidate.acquire_or_renew()
     assert leader.candidate.over()
     assert town.lease()["holderIdentity"] == "another"
 
@@ -122,7 +122,7 @@ def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
 
     until = leader.candidate._until
     town.memory.get = raced  # type: ignore[method-assign, assignment]  # somebody writes between its two calls
-    leader.candidate.turn()
+    leader.candidate.acquire_or_renew()
     assert leader.candidate._until == until
 
 

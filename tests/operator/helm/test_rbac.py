@@ -52,10 +52,10 @@ def calls() -> set[Right]:
     live(world)
     pooled(Scene(lambda memory: ApiServer(HttpFake(memory, rights=world.rights))))  # type: ignore[arg-type]  # as in Remote
     http, server = elsewhere()
-    Candidate(server, LeaseRef(NAMESPACE, "none", "a"), ElectionTimings(duration=0)).turn()
+    Candidate(server, LeaseRef(NAMESPACE, "none", "a"), ElectionTimings(duration=0)).acquire_or_renew()
     shipped = {"kind": "Lease", "metadata": {"namespace": NAMESPACE, "name": RELEASE}}
     http.memory.create(shipped)
-    Candidate(server, LeaseRef(NAMESPACE, RELEASE, "a"), ElectionTimings()).turn()
+    Candidate(server, LeaseRef(NAMESPACE, RELEASE, "a"), ElectionTimings()).acquire_or_renew()
     Freshness().audit(server, ())
     for kind in ("Pod", "Job"):
         server.get(kind, "default", "taken")  # apply, when a name is taken

@@ -234,7 +234,7 @@ def test_a_lease_with_odd_values_ends_no_election(odd: Any) -> None:
         cluster.create({"kind": "Lease", "metadata": {"namespace": "a", "name": "l"}, "spec": spec})
         candidate = Candidate(cluster, LeaseRef("a", "l", "me"), ElectionTimings(), lambda now=now: now[0])
         for _ in range(70):
-            now[0] += candidate.turn()
+            now[0] += candidate.acquire_or_renew()
         assert candidate.leads() or now[0] < 61
         lease = cluster.get("Lease", "a", "l")
         assert lease is not None

@@ -30,7 +30,7 @@ class Time:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
         for candidate in self.others:
-            candidate.turn()
+            candidate.acquire_or_renew()
 
     def clock(self) -> float:
         return self.now
@@ -58,7 +58,7 @@ def test_a_holder_that_does_not_renew_is_no_leader() -> None:
     cluster, time = MemoryCluster(lambda: BEGIN), Time()
     dead = replica(cluster, time)
     while not dead.leads():
-        time.now += dead.turn()
+        time.now += dead.acquire_or_renew()
     _, lease = said(cluster, time, Settings(lease=LEASE))
     assert lease.startswith("FAILED")
     assert "a holds it, and did not renew it for 60 s" in lease

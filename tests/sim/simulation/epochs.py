@@ -260,7 +260,7 @@ class SimulatedEpoch:
         limits = FoldLimits(habits.folds or NEVER, group=2, writes=2, rests=0)
         folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
         timings = LoopTimings(
-            self.world.habits.interval, None, self._probe(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn
+            self.world.habits.interval, None, self._probe(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.fold
         )
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None

@@ -107,7 +107,7 @@ def limit_inside_an_aggregate(patch: Patch) -> None:
         everything = real(self, records, max_records, max_bytes)
         for number, part in enumerate(self.columns.parts):
             if part.sub is not None:
-                self.columns.parts[number] = collect.RecordSlice(part.records.part(0, max_records), part.sub[:max_records])
+                self.columns.parts[number] = collect.RecordSlice(part.records.between(0, max_records), part.sub[:max_records])
         return everything
 
     patch.setattr(RangeBuffer, "take", take)

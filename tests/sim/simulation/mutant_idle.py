@@ -152,7 +152,7 @@ def never_refreshed(patch: Patch) -> None:
 )
 def first_ids_first(patch: Patch) -> None:
     """The last ones are never probed again."""
-    patch.setattr(probes, "turn", lambda _shard: 0.0)
+    patch.setattr(probes, "last_probed", lambda _shard: 0.0)
 
 
 @mutant(

@@ -38,8 +38,8 @@ def exclude_blindly(patch: Patch) -> None:
 )
 def rest_is_forgotten(patch: Patch) -> None:
     """The range keeps its end, as one does of which a loss was accepted."""
-    real = isolator.part
-    patch.setattr(isolator, "part", lambda fetched, row, keep: replace(real(fetched, row, keep), end=row.end))
+    real = isolator.first_records
+    patch.setattr(isolator, "first_records", lambda fetched, row, keep: replace(real(fetched, row, keep), end=row.end))
 
 
 @mutant(
@@ -131,7 +131,7 @@ def nothing_is_closed(patch: Patch) -> None:
             self.know(row)
         return rows
 
-    patch.setattr(Consumer, "settled", settled)
+    patch.setattr(Consumer, "close_failed", settled)
 
 
 @mutant(

@@ -43,7 +43,7 @@ def planned_half_way(patch: Patch) -> None:
         return isinstance(condition, Equals) and condition.path == ("state",)
 
     patch.setattr(reset_writes, "name", name)
-    patch.setattr(Resetter, "_settled", lambda _self, _held, row: row)
+    patch.setattr(Resetter, "_complete_former", lambda _self, _held, row: row)
 
 
 @mutant(
@@ -171,7 +171,7 @@ def named_children(patch: Patch) -> None:
     def descendants(self: ShardGraph, shards: Any) -> frozenset[str]:
         left, found = list(shards), set[str]()
         while left:
-            row = self.found.rows.get(left.pop())
+            row = self.table.rows.get(left.pop())
             new = {child.id for child in (row.children if row else None) or ()} - found
             found |= new
             left += new

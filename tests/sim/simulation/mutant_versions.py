@@ -83,7 +83,7 @@ def over_as_it_looks(patch: Patch) -> None:
     real = ResetPlacement._as_before
 
     def placed(self: ResetPlacement, kept: KeptPosition, shard: str) -> Placed | None:
-        row = self.shards.found.rows.get(shard)
+        row = self.shards.table.rows.get(shard)
         follows = self.shards.descendants(self.before or ())
         looks_over = shard not in (self.before or {}) and row is not None and row.end == END and shard not in follows
         return real(self, KeptPosition(END) if looks_over else kept, shard)

@@ -29,7 +29,7 @@ class StagedLost(CommitConflict):
 class MarkedTable(Protocol):
     """A table with marks. Every method may raise `CommitConflict`: another writer was faster, or the reply was lost."""
 
-    def look(self, consumer: str) -> Mark | None:
+    def read_mark(self, consumer: str) -> Mark | None:
         """The last batch of this consumer that the table was given; None: it shows nothing of the consumer."""
         ...
 
@@ -83,7 +83,7 @@ def holds(table: MarkedTable, consumer: str, batch: int, retries: Retries | None
     Raises:
         As `add_once`.
     """
-    found = table.look(consumer)
+    found = table.read_mark(consumer)
     if found is None or (found.lost is None and found.batch < batch):
         return False
     retries = retries or Retries()
@@ -96,14 +96,14 @@ def holds(table: MarkedTable, consumer: str, batch: int, retries: Retries | None
 
 def _mark(table: MarkedTable, consumer: str, batch: int) -> int:
     """Read again after `begin`: this attempt may be late."""
-    found = table.look(consumer)
+    found = table.read_mark(consumer)
     if found is not None and found.lost is not None:
         raise table.undone(consumer, batch, found)
     if found is None or not found.tagged:
         if found is not None:
             log.warning("the tag of %s is gone; the table's branch and snapshots show batch %s: the tag is set again", consumer, found.batch)
         table.begin(consumer, found.batch if found else NONE)
-        found = table.look(consumer)
+        found = table.read_mark(consumer)
     if found is None or not found.tagged:
         raise MarkMoved("the mark that was just set is gone")
     if found.lost is not None:

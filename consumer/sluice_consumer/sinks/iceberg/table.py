@@ -131,7 +131,7 @@ class IcebergTable:
         """Iceberg's own object."""
         return self._table
 
-    def look(self, consumer: str) -> Mark | None:
+    def read_mark(self, consumer: str) -> Mark | None:
         self._table.refresh()
         return lineage.mark(TableHistory(self._table), consumer)
 

@@ -174,7 +174,7 @@ def _rows(units: DataFrame, schema: StructType, keep: Sequence[str]) -> DataFram
     fits = _fits(f.col(UNIT), _fields(schema))
     document = f.when(fits, _document(f.col(UNIT)["parsed"]))
     if CORRUPT not in schema.fieldNames():
-        document = document.otherwise(_failing(_told(units.columns)))
+        document = document.otherwise(_failing(_message(units.columns)))
     corrupt = f.when(~fits, f.expr(readable(f"{UNIT}.text"))).alias(CORRUPT)
     found = units.select(document.alias(DOCUMENT), corrupt, *keep)
     return found.select(*(f.col(name) if name == CORRUPT else f.col(DOCUMENT)[name].alias(name) for name in schema.fieldNames()), *keep)
@@ -188,7 +188,7 @@ def _failing(told: Column) -> Column:
     return f.raise_error(f.to_json(f.parse_json(told)))
 
 
-def _told(known: Sequence[str]) -> Column:
+def _message(known: Sequence[str]) -> Column:
     """What fails the batch. The record's own words stay out of it: they are the user's, and might look like a cause."""
     place = [f.concat(f.lit(f"{name} "), f.col(name).cast("string")) for name in (*POSITION, INDEX) if name in known]
     where = f.concat(f.concat_ws(", ", *place), f.lit(": ")) if place else f.lit("")

@@ -47,7 +47,7 @@ class PoolDriver:
         if self.forgets:
             self.book.highest = {}
             self.book.ended = {key: how for key, how in self.book.ended.items() if f"{REPORT}{key}" in notes}
-        for one in self.book.look(notes, term=term):
+        for one in self.book.changes(notes, term=term):
             if isinstance(one, BeginSeat):
                 self.runs[one.seat.key.consumer] = Run(one.seat.key.attempt, one.seat.spec_hash, now)
             else:
