@@ -139,7 +139,7 @@ KINDS = (
         _claim,
         comes_first=True,
     ),
-    RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
+    RowKind(ISOLATION, _types(text="failed trace", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
     RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
     RowKind(VERSIONS, _types(list=list), listed),
     RowKind(VERSION_PREFIX, _types(number="generation", shards=list), _kept),
