@@ -103,7 +103,8 @@ RESTRICTED: dict[str, Json] = {
         "pipeline": {
             **SPEC["pipeline"],
             "source": {"configMap": "code"},
-            "volumes": [{"name": "keys", "mountPath": "/keys", "secret": {"secretName": "keys"}}],
+            "volumes": [{"name": "keys", "secret": {"secretName": "keys"}}],
+            "volumeMounts": [{"name": "keys", "mountPath": "/keys", "readOnly": True}],
         }
     },
     "a user of its own": {

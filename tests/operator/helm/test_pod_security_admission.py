@@ -54,7 +54,8 @@ VARIANTS: dict[str, tuple[Settings, Json]] = {
                 "source": {"configMap": "code"},
                 "env": [{"name": "A", "value": "b"}],
                 "imagePullSecrets": ["registry"],
-                "volumes": [{"name": "keys", "mountPath": "/keys", "secret": {"secretName": "keys"}}],
+                "volumes": [{"name": "keys", "secret": {"secretName": "keys"}}],
+                "volumeMounts": [{"name": "keys", "mountPath": "/keys", "readOnly": True}],
             }
         },
     ),
