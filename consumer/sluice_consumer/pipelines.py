@@ -157,7 +157,7 @@ OF_A_LETTER = ("shardId", "sequenceNumber", "subSequenceNumber", "approximateArr
 def console(batch: DataFrame, info: BatchInfo) -> None:
     """Prints the first rows of every batch to the driver's log, bytes that are not UTF-8 as `base64:…`. `args.rows`: how many (20)."""
     rows = int(info.args.get("rows", 20))
-    found = batch.selectExpr("shardId", "sequenceNumber", "subSequenceNumber", "partitionKey", f"{readable('data')} AS data").collect()
-    print(f"-- batch {info.batch} of {info.consumer}: {counted(len(found), 'record')}", flush=True)  # noqa: T201 - what this pipeline is for
-    for row in found[:rows]:
+    collected = batch.selectExpr("shardId", "sequenceNumber", "subSequenceNumber", "partitionKey", f"{readable('data')} AS data").collect()
+    print(f"-- batch {info.batch} of {info.consumer}: {counted(len(collected), 'record')}", flush=True)  # noqa: T201 - what this pipeline is for
+    for row in collected[:rows]:
         print("   " + "  ".join(str(value) for value in row), flush=True)  # noqa: T201

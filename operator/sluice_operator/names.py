@@ -57,9 +57,9 @@ def clock(time: datetime, now: datetime) -> str:
 def lasting(millis: int) -> str:
     """`13s`, `2m13s`, `3h05m`, `2d04h`: two units, as kubectl shows ages."""
     seconds = millis // 1000
-    for unit, size, below, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "m", 60), ("m", 60, "s", 1)):
+    for unit, size, below, smaller in (("d", 86_400, "h", 3_600), ("h", 3_600, "m", 60), ("m", 60, "s", 1)):
         if seconds >= size:
-            return f"{seconds // size}{unit}{seconds % size // part:02}{below}"
+            return f"{seconds // size}{unit}{seconds % size // smaller:02}{below}"
     return f"{seconds}s"
 
 

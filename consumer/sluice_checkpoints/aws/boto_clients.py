@@ -27,8 +27,8 @@ T = TypeVar("T")
 @functools.cache
 def _models() -> Loader:
     """What botocore knows of services, 9 MB: read once in a process, which may have many clients, and never changed."""
-    found: Loader = Session().get_component("data_loader")
-    return found
+    loader: Loader = Session().get_component("data_loader")
+    return loader
 
 
 def new_session() -> Session:

@@ -60,8 +60,8 @@ class Names:
 
 def _look_up(host: str, answer: Future[list[str]]) -> None:
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in found)))
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in addresses)))
     except Exception as error:  # noqa: BLE001 - the waiting caller gets it
         answer.set_exception(error)
 

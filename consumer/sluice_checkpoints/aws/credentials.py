@@ -101,13 +101,13 @@ class Reloads:
             try:
                 with failures():
                     source = load()
-                    found = _Held(source, source.get_frozen_credentials()) if source else None
+                    held = _Held(source, source.get_frozen_credentials()) if source else None
             except Exception as error:  # noqa: BLE001 - providers raise what they like
                 log.warning("the AWS credentials were refused, and their source has no others now: %s", error)
-                found = None
+                held = None
             now = self._clock()
             self._next = now + min(PAUSE, max(SHORT_PAUSE, RELOAD_SHARE * (now - begun)))
-            return found if found and found.frozen != refused else None
+            return held if held and held.frozen != refused else None
 
 
 class Credentials:
@@ -168,8 +168,8 @@ class Credentials:
 
     def _reload(self, refused: boto.ReadOnlyCredentials) -> None:
         held = self._held
-        if held is not None and held.frozen == refused and (found := self._reloads.other_than(refused, self._load)):
-            self._held = found
+        if held is not None and held.frozen == refused and (newer := self._reloads.other_than(refused, self._load)):
+            self._held = newer
 
     def _renewing(self, pause: float) -> threading.Thread | None:
         """The attempt that is under way; a new one, if none is and the last began longer than `pause` seconds ago."""
@@ -236,18 +236,18 @@ def failures() -> Iterator[list[BaseException]]:
 
     A renewal that fails more than ten minutes before the end of the present credentials raises nothing: its error is only here.
     """
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     BOTOCORE.addFilter(_kept)  # once: a logger has no filter twice
-    token = FAILURES.set(found)
+    token = FAILURES.set(errors)
     try:
-        yield found
+        yield errors
     finally:
         FAILURES.reset(token)
 
 
 def _kept(record: logging.LogRecord) -> bool:
-    found, error = FAILURES.get(), record.exc_info[1] if record.exc_info else None
-    if found is None or error is None:
+    errors, error = FAILURES.get(), record.exc_info[1] if record.exc_info else None
+    if errors is None or error is None:
         return True
-    found.append(error)
+    errors.append(error)
     return log.isEnabledFor(logging.DEBUG)

@@ -35,10 +35,10 @@ def of_role(role: AssumedRole, message: str) -> str:
 
     It is repeated without what it says twice: a condition of a KinesisConsumer has room for both statements then.
     """
-    found = SAID.search(message)
-    of_it = f"{found['call'] if found else 'AssumeRole'} of {role.arn} was denied"
-    said = f"{of_it} to {found['caller']}{message[found.end() :]}" if found else f"{of_it}: {message}"
-    return f"{said}; {_elsewhere(message) or _assuming(role, message)}"
+    match = SAID.search(message)
+    of_it = f"{match['call'] if match else 'AssumeRole'} of {role.arn} was denied"
+    denial = f"{of_it} to {match['caller']}{message[match.end() :]}" if match else f"{of_it}: {message}"
+    return f"{denial}; {_elsewhere(message) or _assuming(role, message)}"
 
 
 def of_request(role: AssumedRole, code: str, message: str, region: str) -> str | None:
@@ -63,8 +63,8 @@ def of_request(role: AssumedRole, code: str, message: str, region: str) -> str |
 
 
 def _assuming(role: AssumedRole, message: str) -> str:
-    found = SAID.search(message)
-    caller, actions = (_role(found["caller"]), _with(ASSUMING, found)) if found else (UNKNOWN, ASSUMING)
+    match = SAID.search(message)
+    caller, actions = (_role(match["caller"]), _with(ASSUMING, match)) if match else (UNKNOWN, ASSUMING)
     trust = f"the trust policy of that role needs {_trust(caller, actions, role.external_id)}"
     own = _statement({"Action": list(actions), "Resource": role.arn})
     asked = "" if role.external_id else "; if the trust policy asks for an external id, set externalId"
@@ -72,8 +72,8 @@ def _assuming(role: AssumedRole, message: str) -> str:
     if silent == OF_IDENTITY:
         return f"a policy of {caller} needs {own}"
     if silent in {OF_RESOURCE, OF_TRUST}:
-        return f"{trust}{_path(found)}{asked}"
-    return f"{trust}, and a policy of that principal needs {own}{_path(found)}{asked}"
+        return f"{trust}{_path(match)}{asked}"
+    return f"{trust}, and a policy of that principal needs {own}{_path(match)}{asked}"
 
 
 def _trust(caller: str, actions: tuple[str, ...], external_id: str | None) -> str:
@@ -93,46 +93,46 @@ def of_call(code: str, message: str) -> str | None:
 
 def of_stream(message: str) -> str | None:
     """What would allow a call that Kinesis denies; None if its message does not name caller and stream, or the stream's key."""
-    found = SAID.search(message)
-    if not found or not found["resource"] or found["service"] not in {"kinesis", "kms"}:
+    match = SAID.search(message)
+    if not match or not match["resource"] or match["service"] not in {"kinesis", "kms"}:
         return None
     if elsewhere := _elsewhere(message):
         return elsewhere
-    caller, resource = _role(found["caller"]), found["resource"]
-    if found["service"] == "kms":
-        return f"a policy of {caller} needs {_statement({'Action': list(_with(DECRYPTING, found)), 'Resource': resource})}; {KEY}"
-    right = {"Action": list(_with(READING, found)), "Resource": resource}
+    caller, resource = _role(match["caller"]), match["resource"]
+    if match["service"] == "kms":
+        return f"a policy of {caller} needs {_statement({'Action': list(_with(DECRYPTING, match)), 'Resource': resource})}; {KEY}"
+    right = {"Action": list(_with(READING, match)), "Resource": resource}
     if _silent(message) == OF_RESOURCE:
-        return f"the resource policy of {resource} needs {_trusting(caller, right, {})}{_path(found)}"
+        return f"the resource policy of {resource} needs {_trusting(caller, right, {})}{_path(match)}"
     return f"a policy of {caller} needs {_statement(right)}"
 
 
 def _elsewhere(message: str) -> str | None:
     """What has to change if no statement of ours can help: a Deny, or a policy that only limits what others allow."""
-    found = BECAUSE.search(message)
-    if found is None or found["silent"] in {OF_IDENTITY, OF_RESOURCE, OF_TRUST}:
+    match = BECAUSE.search(message)
+    if match is None or match["silent"] in {OF_IDENTITY, OF_RESOURCE, OF_TRUST}:
         return None
-    if limit := found["silent"]:
+    if limit := match["silent"]:
         return f"the {limit} has to allow this call, and no Allow in another policy helps; ask whoever keeps it"
-    return f"the {found['denying'] or 'policy'} has a Deny for this call, and no Allow helps; ask whoever keeps it"
+    return f"the {match['denying'] or 'policy'} has a Deny for this call, and no Allow helps; ask whoever keeps it"
 
 
 def _silent(message: str) -> str | None:
     """The kind of policy that does not allow the call, if AWS says which."""
-    found = BECAUSE.search(message)
-    return found["silent"] if found else None
+    match = BECAUSE.search(message)
+    return match["silent"] if match else None
 
 
-def _with(actions: tuple[str, ...], found: re.Match[str]) -> tuple[str, ...]:
+def _with(actions: tuple[str, ...], match: re.Match[str]) -> tuple[str, ...]:
     """These, and the one that was denied: a session may hand on more than its tags."""
-    denied = f"{found['service']}:{found['call']}"
+    denied = f"{match['service']}:{match['call']}"
     return actions if denied in actions else (*actions, denied)
 
 
 def _role(caller: str) -> str:
     """The role of a session; else the caller. A session does not say the path of its role."""
-    found = ASSUMED.fullmatch(caller)
-    return f"arn:{found['partition']}:iam::{found['account']}:role/{found['role']}" if found else caller
+    match = ASSUMED.fullmatch(caller)
+    return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}" if match else caller
 
 
 def _trusting(caller: str, right: dict[str, Any], condition: dict[str, Any]) -> str:
@@ -143,8 +143,8 @@ def _trusting(caller: str, right: dict[str, Any], condition: dict[str, Any]) -> 
     return _statement({"Principal": {"AWS": caller}, **right} | ({"Condition": condition} if condition else {}))
 
 
-def _path(found: re.Match[str] | None) -> str:
-    caller = found["caller"] if found else ""
+def _path(match: re.Match[str] | None) -> str:
+    caller = match["caller"] if match else ""
     return PATH if ASSUMED.fullmatch(caller) and f"/{PERSONS}" not in caller else ""
 
 

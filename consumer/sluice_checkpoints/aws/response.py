@@ -103,22 +103,22 @@ def _head(connection: Connection, taken: bytes) -> tuple[bytes, bytes]:
 
 
 def _some(connection: Connection) -> bytes:
-    found = connection.recv(AT_ONCE)
-    if not found:
+    received = connection.recv(AT_ONCE)
+    if not received:
         raise ProtocolError("the connection was closed before the whole reply had come")
-    return found
+    return received
 
 
-def _length(said: bytes, base: int) -> int:
+def _length(digits: bytes, base: int) -> int:
     """A length as HTTP writes it: digits and nothing else.
 
     Raises:
         ProtocolError: it is none, or more than any reply has.
     """
     try:
-        return _bounded(int(said, base) if said.isalnum() else -1)
+        return _bounded(int(digits, base) if digits.isalnum() else -1)
     except ValueError as error:
-        raise ProtocolError(f"not the length of a reply: {said[:80]!r}") from error
+        raise ProtocolError(f"not the length of a reply: {digits[:80]!r}") from error
 
 
 def _bounded(length: int) -> int:
@@ -174,9 +174,9 @@ class _Body:
     def rest(self) -> bytes:
         """Everything until the other side closes."""
         content, size, self.taken = [self.taken], _bounded(len(self.taken)), b""
-        while found := self._connection.recv(AT_ONCE):
-            content.append(found)
-            size = _bounded(size + len(found))
+        while chunk := self._connection.recv(AT_ONCE):
+            content.append(chunk)
+            size = _bounded(size + len(chunk))
         return b"".join(content)
 
     def _line(self) -> bytes:

@@ -134,7 +134,7 @@ class Patience:
         Raises:
             ServiceUnavailable: it still did at the limit; `what` names the call in the message.
         """
-        start, tries, operation, said = self.clock(), 0, what.partition(" ")[0], 0.0
+        start, tries, operation, said_at = self.clock(), 0, what.partition(" ")[0], 0.0
         while True:
             self.listener.called(operation)
             try:
@@ -145,9 +145,9 @@ class Patience:
                 waited = self.clock() - start
                 if waited + pause > self.limit:
                     raise ServiceUnavailable(f"{what}: no success in {counted(tries, 'try')} over {self.limit:g} s: {again}") from again
-                if worth_saying(tries, waited - said, again.cause):
+                if worth_saying(tries, waited - said_at, again.cause):
                     log.warning("%s: no success in %d tries over %.0f s, of %g s: %s", what, tries, waited, self.limit, again)
-                    said = waited
+                    said_at = waited
                 self.listener.again(operation, again.cause)
                 self.sleep(pause)
 

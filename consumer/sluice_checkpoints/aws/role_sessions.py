@@ -65,12 +65,12 @@ def _begun(sts: Any, role: AssumedRole) -> dict[str, str]:
     try:
         session = sts.assume_role(**asked)["Credentials"]
     except ClientError as error:
-        code, message = (one_line(error.response["Error"].get(part, "")) for part in ("Code", "Message"))
+        code, message = (one_line(error.response["Error"].get(field, "")) for field in ("Code", "Message"))
         if code == DENIED:
             raise AccessDenied(denials.of_role(role, message)) from error
         passes = may_pass(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0), code, message)
-        if not passes and (told := denials.of_request(role, code, message, sts.meta.region_name)):
-            raise Refused(told) from error
+        if not passes and (denial := denials.of_request(role, code, message, sts.meta.region_name)):
+            raise Refused(denial) from error
         if code in EXPIRED:
             raise Again(f"STS refuses the credentials that assume it: {code}: {message}; {EXPIRED_ADVICE}", cause=code) from error
         raise

@@ -213,7 +213,7 @@ class Signature(SigV4Auth):  # type: ignore[misc] # botocore has no types
 @functools.lru_cache(maxsize=16)
 def _key(secret: str, *scope: str) -> bytes:
     """The key of a day, region and service (AWS, "Create a signed AWS API request", step 4)."""
-    return functools.reduce(lambda key, part: hmac.digest(key, part.encode(), "sha256"), (*scope, "aws4_request"), f"AWS4{secret}".encode())
+    return functools.reduce(lambda key, name: hmac.digest(key, name.encode(), "sha256"), (*scope, "aws4_request"), f"AWS4{secret}".encode())
 
 
 def signed(post: SignableRequest, credentials: ReadOnlyCredentials, service: str, region: str) -> dict[str, str]:

@@ -62,12 +62,12 @@ def run(options: AdoptOptions, output: Output) -> None:
 
 def _original(api: Api, table_id: str) -> ConsumerRow | None:
     """The consumer row of the table that a copy was made of; None: it is not there, in another region, or must not be read."""
-    found = OF_TABLE.fullmatch(table_id)
-    if found is None:
+    match = OF_TABLE.fullmatch(table_id)
+    if match is None:
         return None
     with suppress(SluiceError, BotoCoreError, ClientError):
-        if DynamoTargets(api).identity(found["name"]) == table_id:
-            return CheckpointStore(DynamoTable(found["name"], api)).consumer()
+        if DynamoTargets(api).identity(match["name"]) == table_id:
+            return CheckpointStore(DynamoTable(match["name"], api)).consumer()
     return None
 
 

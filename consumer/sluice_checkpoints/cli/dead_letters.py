@@ -26,12 +26,12 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     """
     final, logs = dict(letters(where, consumer)), redrives(where)
     waiting = {name: letter for name, letter in pending_letters(where, consumer).items() if name not in final}
-    found = [*final.items(), *waiting.items()]
+    listed = [*final.items(), *waiting.items()]
     if output.as_json:
-        output.document({"letters": [_listed(name, letter, logs, pending=name in waiting) for name, letter in found]})
+        output.document({"letters": [_listed(name, letter, logs, pending=name in waiting) for name, letter in listed]})
         return
     by_cause: dict[str, list[str]] = {}
-    for name, letter in found:
+    for name, letter in listed:
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         cells = (name, f"arrived {arrived}", f"batch {letter.batch}", f"failed {counted(letter.attempts, 'time')}")
         state = "pending" if name in waiting else _redriven_text(logs, letter)
@@ -41,7 +41,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
         for line in lines:
             output.out.print(f"  {_line(line)}", markup=False, highlight=False, soft_wrap=True)
     more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
-    output.out.print(counted(len(found), "dead letter") + more if found else "no dead letters", highlight=False)
+    output.out.print(counted(len(listed), "dead letter") + more if listed else "no dead letters", highlight=False)
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:
@@ -91,8 +91,8 @@ def _listed(name: str, letter: DeadLetter, logs: Mapping[str, RedriveLog], *, pe
 
 def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:
     log = logs.get(letter.consumer)
-    one = log.of(letter.name) if log else None
-    return one.number if one else None
+    redrive = log.of(letter.name) if log else None
+    return redrive.number if redrive else None
 
 
 def _redriven_text(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:

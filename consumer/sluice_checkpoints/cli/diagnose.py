@@ -71,12 +71,12 @@ def run(options: DiagnoseOptions, output: Output) -> None:
     """
     observed = observe(options, _sight(options))
     findings = diagnose(observed)
-    found = document(options.table, observed, findings)
+    report = document(options.table, observed, findings)
     if output.as_json:
-        output.document(found)
+        output.document(report)
     else:
-        _print(output, found, findings)
-    if found["loss"]:
+        _print(output, report, findings)
+    if report["loss"]:
         sys.exit(LOSS_EXIT)
 
 
@@ -121,12 +121,12 @@ def document(table: str, observed: Observation, findings: tuple[Finding, ...]) -
     }
 
 
-def _print(output: Output, found: Item, findings: tuple[Finding, ...]) -> None:
-    doubt = "[yellow]losses are suspected[/]" if found["suspected"] else "[green]no loss was found[/]"
-    state = "[red]records are or will be lost[/]" if found["loss"] else doubt
-    counts = "".join(f" · {found['counts'][severity]} {TITLES[severity]}" for severity in Severity if found["counts"][severity])
-    about = f"{found['format']}, {counted(found['rows'], 'row')} of shards, {counted(found['shards'], 'shard')} in the stream"
-    output.out.print(f"[bold]{escape(found['table'])}[/] ({about}): {state}{counts}", soft_wrap=True)
+def _print(output: Output, report: Item, findings: tuple[Finding, ...]) -> None:
+    doubt = "[yellow]losses are suspected[/]" if report["suspected"] else "[green]no loss was found[/]"
+    state = "[red]records are or will be lost[/]" if report["loss"] else doubt
+    counts = "".join(f" · {report['counts'][severity]} {TITLES[severity]}" for severity in Severity if report["counts"][severity])
+    about = f"{report['format']}, {counted(report['rows'], 'row')} of shards, {counted(report['shards'], 'shard')} in the stream"
+    output.out.print(f"[bold]{escape(report['table'])}[/] ({about}): {state}{counts}", soft_wrap=True)
     for severity, group in groupby(findings, key=lambda finding: finding.severity):
         output.out.print(_grid(severity, list(group)))
 

@@ -96,9 +96,9 @@ def _grid(plan: ExportPlan) -> Grid:
     grid = Grid("shard", "position", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for entry in plan.entries:
         expressible, kept = entry.expressible, entry.outcome == KEPT
-        said = escape(short(entry.position_text) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.position_text)}")
+        shown = escape(short(entry.position_text) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.position_text)}")
         style = "yellow" if kept or expressible.warnings else ""
         risk = "come again" if expressible.again and not kept else ""
         why = "is further" if kept else expressible.why
-        grid.add_row(entry.shard, place(expressible.committed), said, escape(short(entry.was or "no row")), escape(why), risk, style=style)
+        grid.add_row(entry.shard, place(expressible.committed), shown, escape(short(entry.was or "no row")), escape(why), risk, style=style)
     return grid

@@ -79,7 +79,7 @@ def _refused(error: Exception) -> Refused | None:
     if isinstance(error, SETTINGS):
         return Refused(f"{error}; correct AWS_PROFILE, or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name (~/.aws/config)")
     answer = error if isinstance(error, ClientError) else error.__cause__
-    said = answer.response["Error"] if isinstance(answer, ClientError) else {}
-    code, message = said.get("Code", ""), said.get("Message", "")
+    reply = answer.response["Error"] if isinstance(answer, ClientError) else {}
+    code, message = reply.get("Code", ""), reply.get("Message", "")
     about = [advice for word, advice in INVALID.items() if code == "ValidationException" and word in message]
     return Refused(f"{error}; {(*about, REFUSALS[code])[0]}") if code in REFUSALS else None

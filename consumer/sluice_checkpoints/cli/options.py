@@ -94,26 +94,26 @@ def parse_names(_context: click.Context, _parameter: click.Parameter, values: tu
 
 def parse_tags(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Names and values of tags, each name once."""
-    found: dict[str, str] = {}
+    tags: dict[str, str] = {}
     for each in values:
         name, sign, value = each.partition("=")
-        if not (name and sign) or name in found:
+        if not (name and sign) or name in tags:
             raise click.BadParameter(f"{each!r} is not NAME=VALUE, or names a tag twice; write for example team=orders")
-        found[name] = value
-    return found
+        tags[name] = value
+    return tags
 
 
 def parse_places(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Position]:
     """Shards and where they start, each shard once."""
-    found: dict[str, Position] = {}
+    places: dict[str, Position] = {}
     for value in values:
         shard, _, word = value.partition("=")
         place = WORDS.get(word.lower()) or (Position.after(word) if SEQUENCE_NUMBER.fullmatch(word) else None)
         if not SHARD_ID.fullmatch(shard) or place is None:
             raise click.BadParameter(f"{value!r} is not SHARD=PLACE, such as shardId-000000000003=trim-horizon, …=END or …=SEQUENCE")
-        if found.setdefault(shard, place) != place:
+        if places.setdefault(shard, place) != place:
             raise click.BadParameter(f"{shard} is given two positions")
-    return found
+    return places
 
 
 def parse_shards(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

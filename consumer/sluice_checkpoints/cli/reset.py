@@ -124,9 +124,9 @@ def _report(result: ResetResult, output: Output) -> None:
         return
     if result.plan:
         output.out.print(_grid(result.plan))
-    found = result.document
-    output.out.print(f"[green]{found['state']}[/] {escape(found['message'])}", soft_wrap=True)
-    output.out.print(f"id {found['id']} · to {found['to']} · digest {found['digest']}", soft_wrap=True)
+    document = result.document
+    output.out.print(f"[green]{document['state']}[/] {escape(document['message'])}", soft_wrap=True)
+    output.out.print(f"id {document['id']} · to {document['to']} · digest {document['digest']}", soft_wrap=True)
 
 
 def as_document(shard: ShardMove) -> Item:

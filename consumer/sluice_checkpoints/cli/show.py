@@ -32,11 +32,11 @@ def run(table: str, region: str, endpoint: str | None, output: Output) -> None:
     Raises:
         Refused: it does not exist, or is none of ours.
     """
-    found = document(own_table(table, client(Endpoint(region, endpoint))))
+    shown = document(own_table(table, client(Endpoint(region, endpoint))))
     if output.as_json:
-        output.document(found)
+        output.document(shown)
     else:
-        output.out.print(screen(table, found, datetime.now(UTC), output.out.width))
+        output.out.print(screen(table, shown, datetime.now(UTC), output.out.width))
 
 
 def position_of(shard: Item) -> Position:
@@ -44,18 +44,18 @@ def position_of(shard: Item) -> Position:
     return Position.from_map({name: shard[name] for name in POSITION if name in shard})
 
 
-def screen(table: str, found: Item, now: datetime, width: int) -> RenderableType:
+def screen(table: str, shown: Item, now: datetime, width: int) -> RenderableType:
     """All of it: whose the table is, what is committed, what is open, who holds the lease, and each shard."""
-    parts: list[RenderableType] = [Text(table, style="bold"), *_facts(found, now), Text(), _grid(found["shards"], now, wide=width >= WIDE)]
-    if found["versions"]:
-        parts += [Text(), _versions(found["versions"])]
-    if folded := found["folded"]["shards"]:
+    parts: list[RenderableType] = [Text(table, style="bold"), *_facts(shown, now), Text(), _grid(shown["shards"], now, wide=width >= WIDE)]
+    if shown["versions"]:
+        parts += [Text(), _versions(shown["versions"])]
+    if folded := shown["folded"]["shards"]:
         parts.append(Text(f"and {counted(len(folded), 'shard')} read to the end, and gone from the stream; see --json for the names"))
     return Group(*parts)
 
 
-def _facts(found: Item, now: datetime) -> Iterator[RenderableType]:
-    for label, text in _labelled(found, now):
+def _facts(shown: Item, now: datetime) -> Iterator[RenderableType]:
+    for label, text in _labelled(shown, now):
         if text:
             line = Grid.grid(padding=(0, 2, 0, 0))
             line.add_column(width=LABEL, no_wrap=True)
@@ -64,21 +64,21 @@ def _facts(found: Item, now: datetime) -> Iterator[RenderableType]:
             yield line
 
 
-def _labelled(found: Item, now: datetime) -> Iterator[tuple[str, str]]:
-    migration = found["migration"]
+def _labelled(shown: Item, now: datetime) -> Iterator[tuple[str, str]]:
+    migration = shown["migration"]
     origin = f"migration from {migration['source']} ({migration['format']}) {migration['state']}" if migration else ""
-    if found["generation"] is None:
+    if shown["generation"] is None:
         yield "consumer", "no consumer yet"
         yield "origin", origin
         return
-    owner = f", of {named(found['owner'], found['cluster'])}" if found["owner"] else ""
-    yield "consumer", f"{found['state']}{owner}"
-    yield "stream", found["stream"]
-    yield "committed", _committed(found["lastCommit"], now)
-    yield "open", _open(found["open"])
-    yield "lease", "" if found["state"] == EXPORTED else _lease(found, now)  # nobody can take it any more
+    owner = f", of {named(shown['owner'], shown['cluster'])}" if shown["owner"] else ""
+    yield "consumer", f"{shown['state']}{owner}"
+    yield "stream", shown["stream"]
+    yield "committed", _committed(shown["lastCommit"], now)
+    yield "open", _open(shown["open"])
+    yield "lease", "" if shown["state"] == EXPORTED else _lease(shown, now)  # nobody can take it any more
     yield "origin", origin
-    if not found["consistent"]:
+    if not shown["consistent"]:
         yield "warning", "the consumer continued while its rows were read; run this again for positions of one batch"
 
 
@@ -97,15 +97,15 @@ def _open(batch: Item | None) -> str:
     return f"batch {batch['batch']}: {counted(batch['records'], 'record')} bound in {counted(batch['shards'], 'shard')} so far"
 
 
-def _lease(found: Item, now: datetime) -> str:
-    lease = found["lease"]
-    since, generation = parsed(lease["since"]), f"generation {found['generation']}"
-    if found["released"]:
-        last = f" by {found['holder']}" if found["holder"] else ""
+def _lease(shown: Item, now: datetime) -> str:
+    lease = shown["lease"]
+    since, generation = parsed(lease["since"]), f"generation {shown['generation']}"
+    if shown["released"]:
+        last = f" by {shown['holder']}" if shown["holder"] else ""
         return f"released{last}, {generation}"
-    if not found["generation"]:
+    if not shown["generation"]:
         return "nobody has taken it"
-    held = f"held by {found['holder'] or 'an unknown holder'}" + (f" since {moment(since)}" if since is not None else "")
+    held = f"held by {shown['holder'] or 'an unknown holder'}" + (f" since {moment(since)}" if since is not None else "")
     return f"{held}, {generation}{_beat(lease, now)}"
 
 
@@ -170,9 +170,9 @@ def _read_to(shard: Item, now: datetime) -> str:
 def lasting(millis: int) -> str:
     """`13s`, `2m13s`, `3h05m`, `2d04h`: two units at most."""
     seconds = millis // 1000
-    for unit, size, below, part in UNITS:
+    for unit, size, below, smaller in UNITS:
         if seconds >= size:
-            return f"{seconds // size}{unit}{seconds % size // part:02}{below}"
+            return f"{seconds // size}{unit}{seconds % size // smaller:02}{below}"
     return f"{seconds}s"
 
 
@@ -189,7 +189,7 @@ def moment(millis: int) -> str:
 def parsed(text: str | None) -> int | None:
     """An ISO 8601 time in epoch milliseconds; None: it is none, or has no time zone."""
     try:
-        found = datetime.fromisoformat(text or "")
+        moment = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return None if found.tzinfo is None else round(found.timestamp() * 1000)
+    return None if moment.tzinfo is None else round(moment.timestamp() * 1000)

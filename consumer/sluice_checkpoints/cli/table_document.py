@@ -27,17 +27,17 @@ def document(table: Table) -> Item:
     consumer, claim = store.consumer(), store.claim()
     if consumer is None and claim is None:
         raise Refused(f"table {table.name} holds neither a consumer nor a migration: it is not a checkpoint table of Sluice, or still empty")
-    committed, found = consumer.committed if consumer else 0, store.contents()
+    committed, contents = consumer.committed if consumer else 0, store.contents()
     return {
         **_consumer(consumer),
         "consistent": _place(consumer) == _place(store.consumer()),
         "lease": _lease(consumer) if consumer else None,
         "lastCommit": _last_commit(consumer) if consumer else None,
-        "open": _open(found.rows, committed),
+        "open": _open(contents.rows, committed),
         "versions": _versions(store.table, consumer) if consumer else [],
         "migration": _migration(claim.row) if claim else None,
-        "shards": _shards(found.rows, committed),
-        "folded": {"shards": sorted(found.folded.keys() - found.rows.keys()), "notes": dict(found.notes)},
+        "shards": _shards(contents.rows, committed),
+        "folded": {"shards": sorted(contents.folded.keys() - contents.rows.keys()), "notes": dict(contents.notes)},
     }
 
 

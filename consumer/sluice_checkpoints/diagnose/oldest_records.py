@@ -39,8 +39,8 @@ class BotoOldestRecords:
     def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
         ids = list(shard_ids)
         with ThreadPoolExecutor(THREADS) as pool:
-            found = zip(ids, pool.map(self._first, ids), strict=True)
-            return {shard_id: sequence for shard_id, sequence in found if sequence is not None}
+            oldest = zip(ids, pool.map(self._first, ids), strict=True)
+            return {shard_id: sequence for shard_id, sequence in oldest if sequence is not None}
 
     def _first(self, shard_id: str) -> str | None:
         try:

@@ -34,10 +34,10 @@ IF_FROM_START = "; if it is configured to start at the beginning, give --initial
 
 def diagnose(observed: Observation) -> tuple[Finding, ...]:
     """All that is wrong, the worst first, then by shard and rule; nothing: all records were or will be read."""
-    found = [finding for rule in TABLE_RULES for finding in rule(observed)]
+    findings = [finding for rule in TABLE_RULES for finding in rule(observed)]
     cases = (DiagnosedShard(i, observed.rows.get(i), observed.shards.get(i), observed) for i in observed.rows.keys() | observed.shards.keys())
-    found += (finding for case in cases for rule in SHARD_RULES for finding in rule(case))
-    return tuple(sorted(found, key=lambda f: (list(Severity).index(f.severity), f.shard or "", f.kind)))
+    findings += (finding for case in cases for rule in SHARD_RULES for finding in rule(case))
+    return tuple(sorted(findings, key=lambda f: (list(Severity).index(f.severity), f.shard or "", f.kind)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,9 @@ def _of_a_fresh_table(error: ClientError) -> bool:
     return any(map(_unknown_here, (error.response["Error"], *error.response.get("CancellationReasons", []))))
 
 
-def _unknown_here(said: Mapping[str, Any]) -> bool:
+def _unknown_here(error: Mapping[str, Any]) -> bool:
     """Whether an answer, or a reason of one, is about the table or its key."""
-    code, message = said.get("Code"), said.get("Message") or ""
+    code, message = error.get("Code"), error.get("Message") or ""
     about_the_table = not message or ("KMS" not in message and OF_THE_TABLE.search(message))
     return code in UNKNOWN or (code in INVALID and bool(about_the_table))
 
@@ -98,8 +98,8 @@ class DynamoTargets:
 
     def identity(self, name: str) -> str | None:
         """Which table this name means now: another one after a restore, a replication to another region, or a deletion. None: there is none."""
-        found = self._describe(name)
-        return None if found is None else identity_of(found, found["CreationDateTime"].timestamp())
+        description = self._describe(name)
+        return None if description is None else identity_of(description, description["CreationDateTime"].timestamp())
 
     def ensure(self, name: str) -> PreparedTarget:
         warnings = self.make(name)
@@ -179,8 +179,8 @@ class DynamoTargets:
         try:
             replace(self._patience, limit=PITR_SECONDS).call(what, lambda: attempt(call))
         except (ClientError, Refused, ServiceUnavailable) as error:
-            said = error.response["Error"] if isinstance(error, ClientError) else {}
-            reason = f"{said['Code']}: {said.get('Message', '')}" if said else str(error)
+            reply = error.response["Error"] if isinstance(error, ClientError) else {}
+            reason = f"{reply['Code']}: {reply.get('Message', '')}" if reply else str(error)
             return f"table {name} has no {what} ({reason})"
         return None
 
@@ -194,11 +194,11 @@ def usable(table: Wire, key: KeySchema = KEY) -> Wire:
     Raises:
         Refused: it has another key schema, or is being deleted.
     """
-    name, found = table["TableName"], key_schema(table)
-    if found != key:
+    name, schema = table["TableName"], key_schema(table)
+    if schema != key:
         wanted = ", ".join(map(str, key))
         raise Refused(
-            f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table. Name another one"
+            f"target table {name} has the key schema ({', '.join(map(str, schema))}), not ({wanted}): it is another program's table. Name another one"
         )
     if table["TableStatus"] == "DELETING":
         raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")

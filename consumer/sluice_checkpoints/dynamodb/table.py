@@ -150,24 +150,24 @@ class DynamoTable:
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
         """The rows of these keys that exist; asks until nothing is left unprocessed."""
-        parts = self.side_by_side(partial(self._get_chunk, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
-        return {key: item for part in parts for key, item in part.items()}
+        chunks_read = self.side_by_side(partial(self._get_chunk, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
+        return {key: item for rows in chunks_read for key, item in rows.items()}
 
     def _get_chunk(self, keys: list[str]) -> dict[str, Item]:
-        found: dict[str, Item] = {}
+        rows: dict[str, Item] = {}
         wanted = {self._name: {"Keys": [{"id": {"S": key}} for key in keys], "ConsistentRead": True}}
 
         def ask() -> None:
             nonlocal wanted
             reply = attempt(lambda: self._api.batch_get_item(RequestItems=wanted))
             for item in reply["Responses"].get(self._name, []):
-                found[item["id"]["S"]] = item_from_wire(item)
+                rows[item["id"]["S"]] = item_from_wire(item)
             wanted = reply.get("UnprocessedKeys") or {}
             if wanted:
                 raise Again("some keys were not processed", cause="UnprocessedKeys")
 
         self._call("BatchGetItem", ask)
-        return found
+        return rows
 
     def scan(self) -> Iterator[Item]:
         """Every row, in no order."""
@@ -190,8 +190,8 @@ class DynamoTable:
         except ClientError as error:
             if error.response["Error"]["Code"] != CONDITION_FAILED:
                 raise
-            found: Any = error.response.get("Item")
-            return Outcome(applied=False, row=item_from_wire(found) if found else None)
+            row: Any = error.response.get("Item")
+            return Outcome(applied=False, row=item_from_wire(row) if row else None)
         former = reply.get("Attributes")
         return Outcome(applied=True, row=None if isinstance(write, Put) else item_from_wire(former or {}))
 

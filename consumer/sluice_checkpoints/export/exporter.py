@@ -234,10 +234,10 @@ class Exporter:
         if not seen.exists:
             self._ports.progress.step(f"making table {self._request.to}")
             return self._ports.targets.create(self._request.to, self._writer.keys), self._read_target()
-        quiet = self._request.quiet_seconds
-        quiet = self._writer.reader.quiet_seconds(seen.snapshot) if quiet is None else quiet
-        self._ports.progress.waiting(quiet, "the other table must not move")
-        held.pause(seen.at + quiet)
+        seconds = self._request.quiet_seconds
+        seconds = self._writer.reader.quiet_seconds(seen.snapshot) if seconds is None else seconds
+        self._ports.progress.waiting(seconds, "the other table must not move")
+        held.pause(seen.at + seconds)
         later = self._read_target()
         self._same(seen, later)
         return (), later

@@ -133,10 +133,10 @@ def plan(sluice: SluiceSide, target: TargetSide, stream: StreamIdentity, shards:
         Refused: a row of the other table cannot be of this stream, or its format cannot store a position. All of them are named.
     """
     refuse_all(f"table {target.snapshot.table} cannot be written", list(_strange(target, shards)))
-    found = _by_shard(target, stream)
+    rows = _by_shard(target, stream)
     stored = [(shard, _expressible(sluice, shard, target.writer)) for shard in shards.shards]
     places = {shard.id: _place(shard, expressible, stream, shards) for shard, expressible in stored}
-    entries = tuple(_entry(expressible, target, places[shard.id], found.get(shard.id)) for shard, expressible in stored)
+    entries = tuple(_entry(expressible, target, places[shard.id], rows.get(shard.id)) for shard, expressible in stored)
     problems = [f"{e.shard}: {e.expressible.problem}" for e in entries if e.expressible.problem and e.outcome != KEPT]
     refuse_all(f"positions cannot be written in the format {target.writer.name}", problems)
     return ExportPlan(entries, (*target.notes, *_warnings(entries), *_gone(sluice, shards)))

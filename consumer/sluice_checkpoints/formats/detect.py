@@ -55,8 +55,8 @@ def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[F
     schemas = _schemas(tables, table)
     chosen = choose(name, table, schemas)
     beside = chosen.companions(table, schemas.get(table))
-    found = {name: schemas[name] for name in (table, *beside) if name in schemas}
-    return chosen, Snapshot(table, found, {name: tuple(map(_as_written, tables.scan(name))) for name in found})
+    keys = {name: schemas[name] for name in (table, *beside) if name in schemas}
+    return chosen, Snapshot(table, keys, {name: tuple(map(_as_written, tables.scan(name))) for name in keys})
 
 
 def _as_written(item: RawItem) -> RawItem:
@@ -74,8 +74,8 @@ def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:
 def _described(tables: SourceTables, table: str) -> dict[str, KeySchema]:
     main = tables.key_schema(table)
     names = dict.fromkeys(n for f in FORMATS for n in f.companions(table, main))
-    found = {table: main} | {name: tables.key_schema(name) for name in names}
-    return {name: keys for name, keys in found.items() if keys is not None}
+    schemas = {table: main} | {name: tables.key_schema(name) for name in names}
+    return {name: keys for name, keys in schemas.items() if keys is not None}
 
 
 def check_table(option: str, name: str) -> None:

@@ -110,11 +110,11 @@ class Kcl(FormatReader):
 
 def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> SortedRows:
     """The leases of this stream in the main table; in one of several streams it is a problem of the table if none is this one's."""
-    names = [found for item in snapshot.rows if (found := _several(item))]
-    today = any(_of(found, stream) and _epoch(found) == _second(stream) for found in names)
+    names = [match for item in snapshot.rows if (match := _several(item))]
+    today = any(_of(match, stream) and _epoch(match) == _second(stream) for match in names)
     rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream, today=today) if names else _single_lease(item))
     if names and not rows.shards and not rows.problems:
-        streams = sorted({f"{found['stream']} in account {found['account']}" for found in names})
+        streams = sorted({f"{match['stream']} in account {match['account']}" for match in names})
         why = OtherStream(
             f"table {snapshot.table} has no lease of stream {stream.name} in account {_account(stream)}, but of {', '.join(streams[:10])}"
         )
@@ -132,16 +132,16 @@ def _several(item: RawItem) -> re.Match[str] | None:
     return None if item.get("entityType", {}).get("S") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))
 
 
-def _of(found: re.Match[str], stream: StreamIdentity) -> bool:
-    return (found["account"], found["stream"]) == (_account(stream), stream.name)
+def _of(match: re.Match[str], stream: StreamIdentity) -> bool:
+    return (match["account"], match["stream"]) == (_account(stream), stream.name)
 
 
 def _account(stream: StreamIdentity) -> str:
     return stream.arn.split(":")[4]
 
 
-def _epoch(found: re.Match[str]) -> int:
-    return int(found["epoch"])
+def _epoch(match: re.Match[str]) -> int:
+    return int(match["epoch"])
 
 
 def _second(stream: StreamIdentity) -> int:
@@ -160,17 +160,17 @@ def _multi_lease(item: RawItem, stream: StreamIdentity, *, today: bool) -> Sourc
     KCL keeps the leases of an earlier stream of the name. They are skipped if there are leases of `today`'s.
     """
     _skip_others(item)
-    found = _several(item)
-    if not found:
+    match = _several(item)
+    if not match:
         raise Refused("leaseKey names no stream, though others in this table do: the stream of this one is unknown")
-    if not _of(found, stream):
-        raise UnrelatedRow(f"of stream {found['stream']} in account {found['account']}")
-    if _epoch(found) != _second(stream):
+    if not _of(match, stream):
+        raise UnrelatedRow(f"of stream {match['stream']} in account {match['account']}")
+    if _epoch(match) != _second(stream):
         if today:
-            raise UnrelatedRow(f"of an earlier stream {stream.name}, created at {found['epoch']}")
-        raise OtherStream(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {_second(stream)}")
+            raise UnrelatedRow(f"of an earlier stream {stream.name}, created at {match['epoch']}")
+        raise OtherStream(f"it is of a stream {stream.name} created at {match['epoch']}, and today's was created at {_second(stream)}")
     check_types(item, MULTI_TYPES)
-    return _lease(item, found["shard"])
+    return _lease(item, match["shard"])
 
 
 def _skip_others(item: RawItem) -> None:

@@ -34,8 +34,8 @@ class Promise:
 
 def latest(snapshot: Snapshot) -> Promise | None:
     """The lease that runs the longest; None: no row says until when it is leased, in a way that can be read."""
-    found = (promise for promise in _promises(snapshot) if isinstance(promise, Promise))
-    return max(found, key=lambda promise: promise.until_millis, default=None)
+    promises = (promise for promise in _promises(snapshot) if isinstance(promise, Promise))
+    return max(promises, key=lambda promise: promise.until_millis, default=None)
 
 
 def unreadable(snapshot: Snapshot) -> Iterator[Problem]:

@@ -42,10 +42,10 @@ def check_types(item: RawItem, types: Types) -> None:
 
 def text(item: RawItem, name: str) -> str:
     """A string that has to be there."""
-    found = text_or_none(item, name)
-    if found is None:
+    value = text_or_none(item, name)
+    if value is None:
         raise Refused(f"attribute {name} is missing")
-    return found
+    return value
 
 
 def text_or_none(item: RawItem, name: str) -> str | None:
@@ -70,10 +70,10 @@ def count(item: RawItem, name: str) -> int:
 
 def shard_id(item: RawItem, name: str) -> str:
     """A shard's id that has to be there."""
-    found = text(item, name)
-    if not SHARD_ID.fullmatch(found):
-        raise Refused(f"{name} {found!r} is not a shard id")
-    return found
+    value = text(item, name)
+    if not SHARD_ID.fullmatch(value):
+        raise Refused(f"{name} {value!r} is not a shard id")
+    return value
 
 
 def shard_ids(item: RawItem, name: str) -> frozenset[str]:

@@ -56,8 +56,8 @@ class Sluice(FormatReader):
 
 
 def _consumer(snapshot: Snapshot) -> ConsumerRow | None:
-    found = next((item for item in snapshot.rows if item["id"]["S"] == CONSUMER), None)
-    return ConsumerRow.from_item(_plain(found)) if found else None
+    row = next((item for item in snapshot.rows if item["id"]["S"] == CONSUMER), None)
+    return ConsumerRow.from_item(_plain(row)) if row else None
 
 
 def _plain(item: RawItem) -> Item:
@@ -92,12 +92,12 @@ def refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Ite
 
 def _folded(snapshot: Snapshot) -> frozenset[str]:
     """Shards that are over, by the rows that can be read; the others are problems of the reading."""
-    found: set[str] = set()
+    folded: set[str] = set()
     for item in snapshot.rows:
         if item["id"]["S"].startswith(ENDED_PREFIX):
             with contextlib.suppress(Refused):
-                found |= EndedShards.from_item(_plain(item)).shards
-    return frozenset(found)
+                folded |= EndedShards.from_item(_plain(item)).shards
+    return frozenset(folded)
 
 
 def _shard(item: RawItem, committed: int, folded: frozenset[str]) -> SourceShard:

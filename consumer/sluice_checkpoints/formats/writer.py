@@ -79,18 +79,18 @@ class RowChange:
         """The key as text, for messages."""
         return "/".join(str(next(iter(tagged.values()))) for tagged in self.key.values())
 
-    def holds(self, found: RawItem | None) -> bool:
+    def holds(self, row: RawItem | None) -> bool:
         """The condition of the write: there is no row as there was none, or every known attribute is as it was read.
 
         The key is one of them, so a row that was deleted in between is not created again from half of what it was.
         """
-        if self.before is None or found is None:
-            return self.before is found
-        return all(same(self.before.get(name), found.get(name)) for name in self.known)
+        if self.before is None or row is None:
+            return self.before is row
+        return all(same(self.before.get(name), row.get(name)) for name in self.known)
 
-    def done(self, found: RawItem | None) -> bool:
+    def done(self, row: RawItem | None) -> bool:
         """Whether the row is already as wanted: then only the reply of an earlier try was lost."""
-        return found is not None and all(same(self.after.get(name), found.get(name)) for name in self.known)
+        return row is not None and all(same(self.after.get(name), row.get(name)) for name in self.known)
 
 
 class TargetTables(SourceTables, Protocol):
@@ -121,7 +121,7 @@ def write_rows(tables: TargetTables, table: str, changes: Sequence[RowChange]) -
     """
     pending = list(changes)
     while pending and (refused := tables.write(table, pending)):
-        if moved := [pending[i].label for i, found in refused.items() if not pending[i].done(found)]:
+        if moved := [pending[i].label for i, row in refused.items() if not pending[i].done(row)]:
             raise SourceActive(f"table {table} is in use, stop its consumer and run this again: {', '.join(moved[:10])} moved after it was read")
         pending = [change for i, change in enumerate(pending) if i not in refused]
 

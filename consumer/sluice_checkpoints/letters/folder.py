@@ -68,7 +68,7 @@ class S3Folder:
 
     def _listed(self, suffixes: tuple[str, ...]) -> list[str]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
-        keys = (str(found["Key"]) for page in pages for found in page.get("Contents", ()))
+        keys = (str(entry["Key"]) for page in pages for entry in page.get("Contents", ()))
         return [key.removeprefix(self._prefix) for key in keys if key.endswith(suffixes)]
 
     def read(self, name: str) -> str:
@@ -111,8 +111,8 @@ def pending_letters(where: LetterFolder, consumer: str | None = None) -> dict[st
         Refused: a file of them is none.
     """
     files = (name for name in where.names(pending.SUFFIX) if consumer is None or name.startswith(f"{consumer}/"))
-    found = (letter for file in files for letter in pending.from_text(where.read(file), file))
-    return {letter.path: letter for letter in sorted(found, key=lambda letter: order(letter.path))}
+    letters = (letter for file in files for letter in pending.from_text(where.read(file), file))
+    return {letter.path: letter for letter in sorted(letters, key=lambda letter: order(letter.path))}
 
 
 def redrives(where: LetterFolder) -> dict[str, RedriveLog]:
@@ -125,4 +125,4 @@ def redrives(where: LetterFolder) -> dict[str, RedriveLog]:
     for name in where.names(BEGUN, ENDED):
         consumer, _, rest = name.partition("/")
         files.setdefault(consumer, []).append((rest, where.read(name)))
-    return {consumer: log_of(found) for consumer, found in files.items()}
+    return {consumer: log_of(texts) for consumer, texts in files.items()}

@@ -44,8 +44,8 @@ Place = tuple[str, str, int]  # shard, sequence number, index in an aggregate
 
 def order(name: str) -> tuple[str, int, int, str]:
     """Sorts names of dead letters as their records are in their shards. A name that is not a dead letter's comes first in its folder."""
-    found = NAME.fullmatch(name)
-    return (found["folder"], int(found["sequence"]), int(found["sub"]), name) if found else (name.rpartition("/")[0], -1, -1, name)
+    match = NAME.fullmatch(name)
+    return (match["folder"], int(match["sequence"]), int(match["sub"]), name) if match else (name.rpartition("/")[0], -1, -1, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class DeadLetter:
     @property
     def cause(self) -> str:
         """Its exception in a line: what follows the frames of the last traceback, before any stack of Java's. Without a traceback its first line."""
-        _, trace, said = self.error.rpartition(TRACEBACK)
-        lines = [line for line in said.splitlines() if line.strip()] or ["no words"]
+        _, trace, words = self.error.rpartition(TRACEBACK)
+        lines = [line for line in words.splitlines() if line.strip()] or ["no words"]
         return MODULE.sub("", next((line for line in lines if not line[0].isspace()), lines[-1])) if trace else lines[0]
 
     def document(self) -> dict[str, Any]:

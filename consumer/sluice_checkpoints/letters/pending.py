@@ -44,10 +44,10 @@ class PendingName:
         Raises:
             Refused: it is none.
         """
-        found = NAME.fullmatch(name.rpartition("/")[2].removesuffix(SUFFIX))
-        if found is None:
+        match = NAME.fullmatch(name.rpartition("/")[2].removesuffix(SUFFIX))
+        if match is None:
             raise Refused(f"{name}: is not the name of pending dead letters; Sluice writes nothing else there: move the file elsewhere")
-        return PendingName(int(found["batch"]), int(found["generation"]), int(found["part"]), found["kind"])
+        return PendingName(int(match["batch"]), int(match["generation"]), int(match["part"]), match["kind"])
 
 
 def to_text(letters: Sequence[DeadLetter]) -> str:

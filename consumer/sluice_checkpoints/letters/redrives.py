@@ -66,11 +66,11 @@ class RedriveLog:
     @property
     def open(self) -> Redrive | None:
         """The one that has not ended."""
-        return next((one for one in self.redrives if one.ended is None), None)
+        return next((redrive for redrive in self.redrives if redrive.ended is None), None)
 
     def of(self, letter: str) -> Redrive | None:
         """The redrive that dealt with a dead letter, or may have."""
-        return next((one for one in self.redrives if letter in one.processed), None)
+        return next((redrive for redrive in self.redrives if letter in redrive.processed), None)
 
     def next(self, wanted: Sequence[str], by: str) -> Redrive:
         """The next redrive, of these dead letters.
@@ -98,28 +98,28 @@ def log_of(files: Iterable[tuple[str, str]]) -> RedriveLog:
     Raises:
         Refused: a file is none of this version's, or one is missing.
     """
-    found = dict(files)
-    begun = sorted(name for name in found if name.endswith(BEGUN))
-    return RedriveLog(tuple(_read(found, name, number) for number, name in enumerate(begun, 1)))
+    texts = dict(files)
+    begun = sorted(name for name in texts if name.endswith(BEGUN))
+    return RedriveLog(tuple(_read(texts, name, number) for number, name in enumerate(begun, 1)))
 
 
 def _read(files: dict[str, str], name: str, number: int) -> Redrive:
-    told = _document(files[name], name)
-    one = Redrive(number, tuple(told["letters"]), told["by"])
-    if name != one.name + BEGUN:
-        raise Refused(f"{name}: there is no {one.name}{BEGUN} before it; files of redrives are never deleted")
-    if (end := files.get(one.name + ENDED)) is None:
-        return one
-    told = _document(end, one.name + ENDED)
-    return replace(one, ended=told["ended"], rejected=tuple(told["rejected"]))
+    document = _document(files[name], name)
+    redrive = Redrive(number, tuple(document["letters"]), document["by"])
+    if name != redrive.name + BEGUN:
+        raise Refused(f"{name}: there is no {redrive.name}{BEGUN} before it; files of redrives are never deleted")
+    if (end := files.get(redrive.name + ENDED)) is None:
+        return redrive
+    document = _document(end, redrive.name + ENDED)
+    return replace(redrive, ended=document["ended"], rejected=tuple(document["rejected"]))
 
 
 def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
-        known = told["format"] == FORMAT
+        document = json.loads(text)
+        known = document["format"] == FORMAT
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{name}: is not a file of a redrive ({type(error).__name__}: {error})") from error
     if not known:
-        raise Refused(f"{name}: format {told['format']!r} is not known to this version, which knows {FORMAT}; use a newer version")
-    return dict(told)
+        raise Refused(f"{name}: format {document['format']!r} is not known to this version, which knows {FORMAT}; use a newer version")
+    return dict(document)

@@ -67,10 +67,10 @@ class Lineage:
 
     def _not_held(self, closed: AbstractSet[str], started: AbstractSet[str]) -> frozenset[str]:
         """Those of which every child has `started`, or is one of them itself."""
-        found = set(closed)
-        while kept := {i for i in found if self.children.get(i, set()) - found - started}:
-            found -= kept
-        return frozenset(found)
+        unheld = set(closed)
+        while kept := {i for i in unheld if self.children.get(i, set()) - unheld - started}:
+            unheld -= kept
+        return frozenset(unheld)
 
     @staticmethod
     def _unfinished(parents: Iterable[str], rows: Mapping[str, SourceShard]) -> bool:

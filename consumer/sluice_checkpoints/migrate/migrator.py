@@ -91,9 +91,9 @@ class Migrator:
             return done
         survey = self._survey(stream)
         if self._request.quiet_seconds:
-            quiet = self._quiet_seconds(survey.seen, stream)
-            self._ports.progress.waiting(quiet, "the source must not move")
-            self._ports.sleep(quiet)
+            seconds = self._quiet_seconds(survey.seen, stream)
+            self._ports.progress.waiting(seconds, "the source must not move")
+            self._ports.sleep(seconds)
             self._same(survey.seen, self._read_source_again())
         return self._result("PLANNED", f"{summarize(survey.plan)}; nothing was written", survey.plan)
 
@@ -173,11 +173,11 @@ class Migrator:
         """The plan, if everything in the source is of this stream."""
         _check_time(choices.timestamp_millis, shards.date_millis)
         scan = SourceScan(seen.format, seen.snapshot, stream, shards)
-        found = understand(scan, choices)
-        refuse(found.reading.problems, overrides.for_rows(scan, choices, found.reading.problems))
-        compared = Compared(found.reading, found.snapshot, stream, shards, choices.places)
+        understood = understand(scan, choices)
+        refuse(understood.reading.problems, overrides.for_rows(scan, choices, understood.reading.problems))
+        compared = Compared(understood.reading, understood.snapshot, stream, shards, choices.places)
         _refuse_others(scan, choices, compared, compared.contradictions())
-        made = plan(PlanInput(found.reading, shards, self._request.source, earlier), choices)
+        made = plan(PlanInput(understood.reading, shards, self._request.source, earlier), choices)
         self._ask(scan, choices, compared)
         return made
 
@@ -195,11 +195,11 @@ class Migrator:
         asked = self._request
         return Choices(now_millis, asked.unstarted, asked.timestamp_millis, frozenset(asked.ignored), frozenset(asked.rows), asked.places)
 
-    def _wanted(self, stream: StreamIdentity, found: MigrationSurvey | None = None) -> MigrationClaim:
+    def _wanted(self, stream: StreamIdentity, survey: MigrationSurvey | None = None) -> MigrationClaim:
         row = MigrationRow(
             source=self._request.source,
-            format=found.seen.format.name if found else self._request.format,
-            now_millis=found.now_millis if found else 0,
+            format=survey.seen.format.name if survey else self._request.format,
+            now_millis=survey.now_millis if survey else 0,
             state=CLAIMED,
             token=self._ports.token(),
             lease_millis=self._request.lease_millis,
@@ -224,9 +224,9 @@ class Migrator:
         raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies; stop its consumer, then run this again")
 
     def _at_rest(self, held: HeldClaim, before: SourceSnapshot, stream: StreamIdentity) -> SourceSnapshot:
-        quiet = self._quiet_seconds(before, stream)
-        self._ports.progress.waiting(quiet, "the source must not move")
-        held.pause(before.at + quiet)
+        seconds = self._quiet_seconds(before, stream)
+        self._ports.progress.waiting(seconds, "the source must not move")
+        held.pause(before.at + seconds)
         later = self._read_source_again()
         self._same(before, later)
         return later
@@ -238,10 +238,10 @@ class Migrator:
         """
         placed = frozenset(label for shard in self._request.places for label in row_labels(shard, stream))
         asked, promise = self._request.quiet_seconds, lease_expiry.latest(seen.moving.without(frozenset(), placed))
-        quiet = seen.format.quiet_seconds(seen.moving) if asked is None else asked
+        seconds = seen.format.quiet_seconds(seen.moving) if asked is None else asked
         left = promise.until_millis / 1000 - self._ahead - seen.at if promise else 0.0
-        if left <= quiet:
-            return quiet
+        if left <= seconds:
+            return seconds
         if asked is None and left <= lease_expiry.LONGEST_SECONDS:
             return left
         way_on = "or add --place for its shard" if asked is None else "or without --quiet-seconds"

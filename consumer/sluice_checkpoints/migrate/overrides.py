@@ -101,8 +101,8 @@ def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions:
     was = rows.get(shard_id) or SourceShard(shard_id, StoredPosition(""))
     if wrong:
         rows[shard_id] = was = replace(was, stored=StoredPosition(f"what was refused: {'; '.join(wrong)}", refused=True), children=frozenset())
-    told = was.stored.text or "nothing: it has no row"
-    note = f"{shard_id}: starts at {place}, as --place says; the source says {told}"
+    stored = was.stored.text or "nothing: it has no row"
+    note = f"{shard_id}: starts at {place}, as --place says; the source says {stored}"
     problems = tuple(p for p in reading.problems if p not in unread)
     return replace(reading, shards=tuple(rows[i] for i in sorted(rows)), problems=problems, notes=(*reading.notes, note))
 
@@ -142,8 +142,8 @@ def check_chosen(choices: Choices, answers: Mapping[ShardPlace, str]) -> None:
 
 def for_rows(source: SourceScan, choices: Choices, problems: Sequence[Problem]) -> str:
     """For rows that were refused, the first ten of them; "" where only the source itself can be corrected."""
-    found = dict.fromkeys(way for problem in problems[:LISTED] if problem.row is not None and (way := _way(source, choices, problem)))
-    return "".join(_way_on(field, [option for kind, option in found if kind == field]) for field in SENTENCES)
+    ways = dict.fromkeys(way for problem in problems[:LISTED] if problem.row is not None and (way := _way(source, choices, problem)))
+    return "".join(_way_on(field, [option for kind, option in ways if kind == field]) for field in SENTENCES)
 
 
 def _way(source: SourceScan, choices: Choices, problem: Problem) -> tuple[str, str] | None:
@@ -165,11 +165,11 @@ def _ways(choices: Choices, problem: Problem) -> Iterator[tuple[str, str, Choice
 
 def _leads_on(source: SourceScan, choices: Choices, problem: Problem) -> bool:
     try:
-        found = understand(source, choices)
+        understood = understand(source, choices)
     except Refused:
         return False
-    compared = Compared(found.reading, found.snapshot, source.stream, source.shards, choices.places)
-    return all((left.table, left.row) != (problem.table, problem.row) for left in (*found.reading.problems, *compared.contradictions()))
+    compared = Compared(understood.reading, understood.snapshot, source.stream, source.shards, choices.places)
+    return all((left.table, left.row) != (problem.table, problem.row) for left in (*understood.reading.problems, *compared.contradictions()))
 
 
 def _way_on(field: str, options: Sequence[str]) -> str:

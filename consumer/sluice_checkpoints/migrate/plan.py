@@ -150,11 +150,11 @@ def _planned(shard_id: str, row: SourceShard | None, verdict: Placement, lineage
 
 def _warnings(planned: Iterable[Planned], rows: Mapping[str, SourceShard]) -> Iterable[str]:
     known = set()
-    for one in planned:
-        known.add(one.id)
-        if one.verdict.warning:
-            yield f"{one.id}: {one.verdict.warning}"
-        yield from (f"{one.id}: {note}" for note in (rows[one.id].notes if one.id in rows else ()))
+    for shard in planned:
+        known.add(shard.id)
+        if shard.verdict.warning:
+            yield f"{shard.id}: {shard.verdict.warning}"
+        yield from (f"{shard.id}: {note}" for note in (rows[shard.id].notes if shard.id in rows else ()))
     for row in rows.values():
         for child in sorted(row.children - known):
             yield f"{child}: follows {row.id} in the source, but has no row there and is not in the stream: its records, if it had any, are lost"

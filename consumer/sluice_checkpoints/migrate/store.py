@@ -123,8 +123,8 @@ class MigrationStore:
 
     def _claimed(self, wanted: MigrationClaim, put: Put) -> bool:
         result = self.table.transact([Check(CONSUMER, (NEW_ROW,)), put])
-        found = result.refused.get(1)
-        return result.applied or (found is not None and found.get("token") == wanted.row.token)
+        row = result.refused.get(1)
+        return result.applied or (row is not None and row.get("token") == wanted.row.token)
 
     def beat(self, claim: MigrationClaim) -> None:
         """Moves the claim's heartbeat.
@@ -149,8 +149,8 @@ class MigrationStore:
         if not self.table.write(update).applied:
             raise LeaseHeld(LOST)
 
-    def write_rows(self, claim: MigrationClaim, rows: Sequence[ShardRow], found: Mapping[str, ShardRow]) -> None:
-        """One transaction of up to `MEMBERS` rows; `found` holds the stored rows of those that exist.
+    def write_rows(self, claim: MigrationClaim, rows: Sequence[ShardRow], former: Mapping[str, ShardRow]) -> None:
+        """One transaction of up to `MEMBERS` rows; `former` holds the stored rows of those that exist.
 
         Condition: the claim is held and COPYING. A row that was absent still is, and one that was there is unchanged and was never used.
 
@@ -161,7 +161,7 @@ class MigrationStore:
         if len(rows) > MEMBERS:
             raise ValueError(f"a transaction has at most {MEMBERS} rows and one check, not {len(rows)}")
         check = Check(MIGRATION, (*claim.mine, Equals(("state",), COPYING)))
-        result = self.table.transact([check, *(Put(row.to_item(), _unchanged(found.get(row.id))) for row in rows)])
+        result = self.table.transact([check, *(Put(row.to_item(), _unchanged(former.get(row.id))) for row in rows)])
         if result.applied:
             return
         if 0 in result.refused:
@@ -189,8 +189,8 @@ class MigrationStore:
             put={("state",): COMPLETE, ("released",): True},
         )
         result = self.table.transact([done, Put(consumer.to_item(), (NEW_ROW,))])
-        found = result.refused.get(0) or {}
-        if result.applied or (found.get("token"), found.get("state")) == (claim.row.token, COMPLETE):
+        row = result.refused.get(0) or {}
+        if result.applied or (row.get("token"), row.get("state")) == (claim.row.token, COMPLETE):
             return
         if 0 in result.refused:
             raise LeaseHeld(LOST)

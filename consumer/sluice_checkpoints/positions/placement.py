@@ -154,10 +154,10 @@ def edited(request: ResetRequest, consumer: ConsumerRow, shards: ShardGraph) -> 
         raise Refused(f"shards: neither the table nor the stream has {named(unknown)}")
     given_up = request.give_up == consumer.committed + 1
     now = shards.positions(consumer.committed + given_up)
-    found = {shard: position for shard, position in file.positions.items() if now.get(shard, END) != position}
-    if gone := found.keys() - shards.shards.keys():
+    changed = {shard: position for shard, position in file.positions.items() if now.get(shard, END) != position}
+    if gone := changed.keys() - shards.shards.keys():
         raise Refused(f"shards: {named(gone)} has left the stream, so nothing of it can be read again; leave it as it was printed")
-    return found
+    return changed
 
 
 @dataclass(kw_only=True)
@@ -187,8 +187,8 @@ class FilePlacement(ResetPlacement):
     def _ended(self, shard: str) -> Placed | None:
         if not self._closed(shard):
             raise Refused(f"shards.{shard}.at: the shard is open, so it has no END; use TIMESTAMP")
-        found = self._passed_over(shard)
-        return replace(found, why="its end") if found else None
+        placed = self._passed_over(shard)
+        return replace(placed, why="its end") if placed else None
 
     def _at_time(self, shard: str, millis: int) -> Placed | None:
         if millis > self.shards.listed.date_millis - CLOCK_SLACK_MILLIS:

@@ -24,15 +24,15 @@ def looks(request: ResetRequest, situation: Situation) -> Mapping[int, tuple[str
     Raises:
         Refused: see `plan`.
     """
-    graph, found = ShardGraph(situation.table, situation.listed), dict[int, tuple[str, ...]]()
+    graph, shards_at = ShardGraph(situation.table, situation.listed), dict[int, tuple[str, ...]]()
     times = dict.fromkeys(scope(graph, request.shards), request.to.millis)
     if request.file is not None:
         times = {shard: position.millis for shard, position in edited(request, situation.consumer, graph).items()}
     for shard in situation.listed.shards:
         millis = times.get(shard.id)
         if shard.closed and millis is not None and millis >= situation.oldest_millis:
-            found[millis] = (*found.get(millis, ()), shard.id)
-    return found
+            shards_at[millis] = (*shards_at.get(millis, ()), shard.id)
+    return shards_at
 
 
 def records(request: ResetRequest, situation: Situation) -> tuple[ShardPlace, ...]:
@@ -224,8 +224,8 @@ def _held(rows: tuple[ShardRow, ...]) -> str:
 def _about_unread(situation: Situation, shards: tuple[ShardMove, ...]) -> tuple[str, ...]:
     """Shards whose next range would have reported a possible loss, and does not once they are moved."""
     expired = situation.expired_millis
-    found = [s.row.id for s in shards if s.write and s.at != END and 0 < (s.row.read_to or s.at.millis or 0) <= expired]
-    return (f"{named(found)} was last read before {iso(expired)}: unread records may have expired before this reset",) if found else ()
+    expiring = [s.row.id for s in shards if s.write and s.at != END and 0 < (s.row.read_to or s.at.millis or 0) <= expired]
+    return (f"{named(expiring)} was last read before {iso(expired)}: unread records may have expired before this reset",) if expiring else ()
 
 
 def _about_folded(graph: ShardGraph, shards: tuple[ShardMove, ...]) -> tuple[str, ...]:

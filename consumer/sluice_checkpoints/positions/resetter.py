@@ -117,36 +117,36 @@ class Resetter:
         Raises:
             Refused: the id was used for something else.
         """
-        found = None if row.reset == self._request.id else reset_writes.stored(self._store, self._request.id)
-        return self._result_of(found, changed=False) if found else None
+        reset = None if row.reset == self._request.id else reset_writes.stored(self._store, self._request.id)
+        return self._result_of(reset, changed=False) if reset else None
 
-    def _result_of(self, found: StoredReset, *, changed: bool) -> ResetResult:
-        if found.asked != self._request.asked:
-            to, wanted = found.result["to"], str(self._request.to)
+    def _result_of(self, reset: StoredReset, *, changed: bool) -> ResetResult:
+        if reset.asked != self._request.asked:
+            to, wanted = reset.result["to"], str(self._request.to)
             what = f"and not to {wanted}" if wanted != to else "with other shards, another batch that was given up, or another file"
-            raise Refused(f"--id {found.id}: this id was carried out, to {to}, {what}. Choose another id")
-        said = found.result["firstWarnings"]
+            raise Refused(f"--id {reset.id}: this id was carried out, to {to}, {what}. Choose another id")
+        warnings = reset.result["firstWarnings"]
         did = "completed" if changed else "was carried out before; nothing was written"
         empty = {"recordsAgain": None, "recordsPassedOver": None}
-        return ResetResult(empty | found.result | {"message": f"the reset {found.id} {did}", "changed": changed}, warnings=tuple(said))
+        return ResetResult(empty | reset.result | {"message": f"the reset {reset.id} {did}", "changed": changed}, warnings=tuple(warnings))
 
     def _situation(self, row: ConsumerRow) -> Situation:
         stream = self._ports.catalog.describe()
         if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
             table = self._store.table.name
             raise Refused(f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not {stream.arn} ({stream.created_millis})")
-        found = self._store.contents()
+        contents = self._store.contents()
         listed = self._ports.catalog.list_shards()
         if self._ports.catalog.describe().created_millis != stream.created_millis:
             raise Refused(f"stream {stream.name} was deleted and created again")
-        return Situation(row, found, stream, listed, rejected=pending_letters.waits_in(self._store, row.committed + 1))
+        return Situation(row, contents, stream, listed, rejected=pending_letters.waits_in(self._store, row.committed + 1))
 
     def _plan(self, row: ConsumerRow) -> ResetPlan:
         situation = self._situation(row)
         for millis, shards in looks(self._request, situation).items():
             left = [shard for shard in shards if (shard, millis) not in self._looked]
-            found = self._ports.records.since(left, millis) if left else frozenset()
-            self._looked |= {(shard, millis): shard in found for shard in left}
+            with_records = self._ports.records.since(left, millis) if left else frozenset()
+            self._looked |= {(shard, millis): shard in with_records for shard in left}
         recent = frozenset(shard for (shard, _), holds in self._looked.items() if holds)
         if strange := self._ports.catalog.disowned(records(self._request, situation)):
             (shard, _), why = min(strange.items())
@@ -164,14 +164,14 @@ class Resetter:
             return situation
         row, listed = situation.consumer, versions.known(self._store)
         known = ((version, versions.kept(self._store, version)) for version in versions.within_reach(listed, row))
-        found = {version.first: (version.at, kept) for version, kept in known if kept is not None}
-        if batch not in found:
-            those = f"it does of {', '.join(map(str, sorted(found)))}" if found else "it does of none"
+        by_batch = {version.first: (version.at, kept) for version, kept in known if kept is not None}
+        if batch not in by_batch:
+            those = f"it does of {', '.join(map(str, sorted(by_batch)))}" if by_batch else "it does of none"
             why = "the table does not keep the positions in front of it"
             if row.last_reset and batch in {version.first for version in versions.with_positions(listed)}:
                 why = "a reset has moved the positions since then, so the table does not have those to go back to"
             raise Refused(f"--to-batch {batch}: {why}, and {those}. Name one of these, or a time with --to")
-        at, kept = found[batch]
+        at, kept = by_batch[batch]
         return replace(situation, kept=kept, kept_at=at)
 
     # -- writing -------------------------------------------------------------------------------------------------------------------
@@ -217,10 +217,10 @@ class Resetter:
     def _completed(self, held: ResetLease, row: ConsumerRow) -> ResetResult:
         """A plan of this id that an earlier run has named."""
         self._ports.progress.step(f"completing the reset {row.reset}")
-        found = reset_writes.stored(self._store, self._request.id)
+        reset = reset_writes.stored(self._store, self._request.id)
         reset_writes.finish(self._store, row, held.epoch, held.alive)
-        assert found is not None  # noqa: S101 - `finish` read it
-        return self._result_of(found, changed=True)
+        assert reset is not None  # noqa: S101 - `finish` read it
+        return self._result_of(reset, changed=True)
 
     def _fence(self, held: ResetLease, row: ConsumerRow) -> None:
         """Tasks of earlier epochs bind nothing any more. A row at END is not fenced: no range can follow it until it is moved."""

@@ -68,12 +68,12 @@ class ShardGraph:
 
     def descendants(self, shards: Iterable[str]) -> frozenset[str]:
         """All that follow these shards, in any generation."""
-        left, found = list(shards), set[str]()
+        left, descendants = list(shards), set[str]()
         while left:
-            new = set(self._following.get(left.pop(), ())) - found
-            found |= new
+            new = set(self._following.get(left.pop(), ())) - descendants
+            descendants |= new
             left += new
-        return frozenset(found)
+        return frozenset(descendants)
 
     def _row_parents(self, shard: str) -> frozenset[str]:
         row = self.table.rows.get(shard)
@@ -96,13 +96,13 @@ def out_of_order(graph: ShardGraph, after: Mapping[str, Position], moved: frozen
 
     At a time at which a parent is read, or before that, a shard is at its beginning.
     """
-    found: dict[str, frozenset[str]] = {}
+    waiting: dict[str, frozenset[str]] = {}
     for shard, position in after.items():
         parents = {parent: after.get(parent, END) for parent in graph.parents.get(shard, frozenset()) & graph.shards.keys()}
         waits = frozenset(parent for parent, at in parents.items() if at != END and position != TRIM_HORIZON and not _is_beginning(position, at))
         if waits and not moved.isdisjoint({shard, *waits}):
-            found[shard] = waits
-    return found
+            waiting[shard] = waits
+    return waiting
 
 
 def _is_beginning(position: Position, parent: Position) -> bool:

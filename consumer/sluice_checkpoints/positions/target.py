@@ -51,34 +51,34 @@ class PositionsFile:
             Refused: `show --json` did not print it, or a field of it is not as that prints it.
         """
         try:
-            found = json.loads(text, object_pairs_hook=_once)
+            document = json.loads(text, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise Refused(f"the positions file is no JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise Refused("the positions file must be the document that `sluice show --json` prints")
-        if found.get("consistent", True) is not True:
+        if document.get("consistent", True) is not True:
             raise Refused("consistent: a batch was committed while the file was printed; print it again")
-        shards = _of(found, "shards", dict)
+        shards = _of(document, "shards", dict)
         positions = {shard: _position(f"shards.{shard}", stored) for shard, stored in shards.items()}
-        last = found.get("lastReset")
+        last = document.get("lastReset")
         if last is not None and not isinstance(last, str):
             raise Refused(f"lastReset: {last!r} must be a text")
-        return PositionsFile(_of(found, "consumerId", str), _of(found, "committed", int), last, positions)
+        return PositionsFile(_of(document, "consumerId", str), _of(document, "committed", int), last, positions)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. A name that comes twice would hide an edit."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise Refused(f"{name}: the positions file has this name twice in one object; remove one of them")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
-def _of(found: Mapping[str, Any], name: str, kind: type, where: str = "") -> Any:
+def _of(document: Mapping[str, Any], name: str, kind: type, where: str = "") -> Any:
     """A field of this type; a bool is not a number."""
-    value = found.get(name)
+    value = document.get(name)
     if type(value) is not kind:
         raise Refused(f"{where}{name}: {value!r} must be {KINDS[kind]}, as `sluice show --json` prints it")
     return value

@@ -226,8 +226,8 @@ class BatchSteps:
         )
         if outcome.applied:
             return closed
-        found = not_fenced(outcome.row, epoch, row.id)
-        if found.batch == batch and not found.readers and found.start == found.end == row.end:
+        stored = not_fenced(outcome.row, epoch, row.id)
+        if stored.batch == batch and not stored.readers and stored.start == stored.end == row.end:
             return closed  # only the reply was lost: a bind always leaves its reader
         raise LostRace(f"{row.id} was bound late in batch {batch}, after its jobs had ended")
 
@@ -252,11 +252,11 @@ class BatchSteps:
         outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:
             return
-        found = outcome.row or {}
-        if found.get("generation") != epoch.generation:
-            raise Fenced(f"generation {found.get('generation')} took over from {epoch.generation}")
-        if found.get("committed") != batch:  # equal: only the reply was lost
-            raise ProtocolViolation(f"batch {found.get('committed')} is committed; {batch} is not the next")
+        stored = outcome.row or {}
+        if stored.get("generation") != epoch.generation:
+            raise Fenced(f"generation {stored.get('generation')} took over from {epoch.generation}")
+        if stored.get("committed") != batch:  # equal: only the reply was lost
+            raise ProtocolViolation(f"batch {stored.get('committed')} is committed; {batch} is not the next")
 
 
 def _bound(batch: int, bound: Range, reader: TaskAttempt) -> dict[Path, object]:
@@ -282,15 +282,15 @@ def _optional(batch: int, bound: Range) -> dict[Path, object]:
     return {("first",): bound.first, ("note",): bound.note, ("calls",): dict(bound.calls) or None, ("onward",): left}
 
 
-def not_fenced(found: Item | None, epoch: Epoch, shard_id: str) -> ShardRow:
+def not_fenced(item: Item | None, epoch: Epoch, shard_id: str) -> ShardRow:
     """The row whose write was refused, if no later epoch owns it.
 
     Raises:
         Fenced: one does. ProtocolViolation: there is no row.
     """
-    if found is None:
+    if item is None:
         raise ProtocolViolation(f"there is no row for {shard_id}: Sluice deletes no row of a shard that is read")
-    row = ShardRow.from_item(found)
+    row = ShardRow.from_item(item)
     if row.generation > epoch.generation:
         raise Fenced(f"generation {row.generation} took over {shard_id} from {epoch.generation}")
     return row

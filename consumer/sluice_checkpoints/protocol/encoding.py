@@ -102,10 +102,10 @@ class Expressions:
 
     def name(self, path: Path) -> str:
         """A placeholder path, such as `#0.#1`."""
-        return ".".join(self._placeholder(part) for part in path)
+        return ".".join(self._placeholder(attribute) for attribute in path)
 
-    def _placeholder(self, part: str) -> str:
-        return self.placeholders.setdefault(part, f"#{len(self.placeholders)}")
+    def _placeholder(self, attribute: str) -> str:
+        return self.placeholders.setdefault(attribute, f"#{len(self.placeholders)}")
 
     def value(self, value: object) -> str:
         """A placeholder such as `:0`."""

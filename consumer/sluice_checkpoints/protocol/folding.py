@@ -125,10 +125,10 @@ def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> 
         return ended
     if 0 in result.refused:
         raise _fenced(epoch)
-    found = result.refused[1] or store.table.get(ended.key)
-    if found is None:
+    stored = result.refused[1] or store.table.get(ended.key)
+    if stored is None:
         raise ServiceUnavailable(f"table {store.table.name} says that there is a row {ended.key}, and then that there is none")
-    return EndedShards.from_item(found)
+    return EndedShards.from_item(stored)
 
 
 def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> Mapping[str, Item | None]:
@@ -145,7 +145,7 @@ def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> Mapping
     result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in rows)])
     if 0 in result.refused:
         raise _fenced(epoch)
-    return {rows[i - 1].id: found for i, found in result.refused.items()}
+    return {rows[i - 1].id: stored for i, stored in result.refused.items()}
 
 
 def _mine(epoch: Epoch) -> Check:

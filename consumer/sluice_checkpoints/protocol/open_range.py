@@ -50,12 +50,12 @@ def rewrite(store: CheckpointStore, epoch: Epoch, change: Change, put: Mapping[P
     )
     if outcome.applied:
         return wanted
-    found = ShardRow.from_item(outcome.row or {**row.to_item(), "batch": 0})
-    if found.generation > epoch.generation:
-        raise Fenced(f"generation {found.generation} took over {row.id} from {epoch.generation}")
-    if found == wanted:
+    stored = ShardRow.from_item(outcome.row or {**row.to_item(), "batch": 0})
+    if stored.generation > epoch.generation:
+        raise Fenced(f"generation {stored.generation} took over {row.id} from {epoch.generation}")
+    if stored == wanted:
         return wanted
-    raise ProtocolViolation(f"{row.id} has another range than the one that was looked at: batch {found.batch}, {counted(found.records, 'record')}")
+    raise ProtocolViolation(f"{row.id} has another range than the one that was looked at: batch {stored.batch}, {counted(stored.records, 'record')}")
 
 
 @dataclass(frozen=True, slots=True)

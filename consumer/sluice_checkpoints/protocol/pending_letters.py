@@ -27,12 +27,12 @@ def published(store: CheckpointStore, epoch: Epoch, seen: Sequence[str], left: S
     when = (*equals(generation=epoch.generation), Equals(path, list(seen)))
     change = Update(CONSUMER, when, put={path: list(left)}) if left else Update(CONSUMER, when, remove=frozenset({path}))
     outcome = store.table.write(change)
-    found = outcome.row or {}
-    if outcome.applied or (found.get("generation"), found.get("letters", [])) == (epoch.generation, list(left)):
+    stored = outcome.row or {}
+    if outcome.applied or (stored.get("generation"), stored.get("letters", [])) == (epoch.generation, list(left)):
         return
-    if found.get("generation") != epoch.generation:
-        raise Fenced(f"generation {found.get('generation')} took over from {epoch.generation}")
-    raise ProtocolViolation(f"row consumer names the dead letters {found.get('letters')}, not {list(seen)}")
+    if stored.get("generation") != epoch.generation:
+        raise Fenced(f"generation {stored.get('generation')} took over from {epoch.generation}")
+    raise ProtocolViolation(f"row consumer names the dead letters {stored.get('letters')}, not {list(seen)}")
 
 
 def held(store: CheckpointStore) -> dict[str, str]:

@@ -84,7 +84,7 @@ class StoredReset:
         """The stored form, in rows."""
         parts = list(chunks((move.to_map() for move in self.moves), CHUNK)) or [[]]
         head = {"committed": self.committed, "asked": self.asked, "chunks": len(parts), "result": self.result}
-        return [{"id": key_of(self.id, k), "shards": part} | (head if k == 0 else {}) for k, part in enumerate(parts)]
+        return [{"id": key_of(self.id, k), "shards": moves} | (head if k == 0 else {}) for k, moves in enumerate(parts)]
 
 
 def key_of(reset: str, chunk: int) -> str:
@@ -102,10 +102,10 @@ def stored(store: BatchSteps, reset: str) -> StoredReset | None:
     if head is None:
         return None
     keys = [key_of(reset, k) for k in range(head["chunks"])]
-    found = store.table.batch_get(keys)
-    if missing := [key for key in keys if key not in found]:
+    items = store.table.batch_get(keys)
+    if missing := [key for key in keys if key not in items]:
         raise ProtocolViolation(f"rows {missing} of the reset are missing in {store.table.name}: was the table restored to the moment of the reset?")
-    moves = tuple(Move.from_map(entry) for key in keys for entry in found[key]["shards"])
+    moves = tuple(Move.from_map(entry) for key in keys for entry in items[key]["shards"])
     return StoredReset(reset, head["committed"], moves, head["asked"], head["result"])
 
 
@@ -223,8 +223,8 @@ def finish(store: BatchSteps, consumer: ConsumerRow, epoch: Epoch, alive: Callab
 
 def moved(store: BatchSteps, epoch: Epoch, committed: int, moves: Iterable[Move], alive: Callable[[], None]) -> None:
     """Moves all these shards, some side by side."""
-    for part in chunks(moves, TOGETHER):
-        store.table.side_by_side(partial(move, store, epoch, committed, planned) for planned in part)
+    for chunk in chunks(moves, TOGETHER):
+        store.table.side_by_side(partial(move, store, epoch, committed, planned) for planned in chunk)
         alive()
 
 

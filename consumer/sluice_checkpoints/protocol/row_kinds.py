@@ -219,8 +219,8 @@ class OwnTable:
         try:
             return understood(f"{changed}: row {key}" if key else changed, read)
         except Refused as error:
-            found = key or getattr(error.__cause__, "key", None)
-            raise Refused(f"{error}. {self._way_on(found)}" if found else str(error)) from error.__cause__
+            named = key or getattr(error.__cause__, "key", None)
+            raise Refused(f"{error}. {self._way_on(named)}" if named else str(error)) from error.__cause__
 
     def _way_on(self, key: str) -> str:
         shown = shlex.quote(json.dumps({"id": {"S": key}}))

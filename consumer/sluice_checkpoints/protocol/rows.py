@@ -324,8 +324,8 @@ def _stored(row: ConsumerRow | MigrationRow, asked: frozenset[str]) -> Item:
 def _read(item: Mapping[str, Any], kind: type[ConsumerRow | MigrationRow], asked: frozenset[str]) -> dict[str, Any]:
     named = {each.name: _attribute(each) for each in fields(kind)}
     always = {each.name for each in fields(kind) if named[each.name] in asked or (each.default, each.default_factory) == (MISSING, MISSING)}
-    found = {field: item[name] for field, name in named.items() if field in always or name in item}
-    return {field: tuple(value) if isinstance(value, list) else value for field, value in found.items()}
+    values = {field: item[name] for field, name in named.items() if field in always or name in item}
+    return {field: tuple(value) if isinstance(value, list) else value for field, value in values.items()}
 
 
 def _attribute(of: Field[Any]) -> str:

@@ -71,16 +71,16 @@ class CheckpointStore(BatchSteps):
             ProtocolViolation: one is missing; only rows of shards that are over are ever deleted.
         """
         ids = list(shard_ids)
-        found = self.existing(ids)
-        if missing := [i for i in ids if i not in found]:
+        rows = self.existing(ids)
+        if missing := [i for i in ids if i not in rows]:
             raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: Sluice deletes no row of a shard that is read")
-        return found
+        return rows
 
     def existing(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
         """The rows of those of these shards that have one, in this order."""
         ids = list(shard_ids)
-        found = self.table.batch_get([SHARD_PREFIX + i for i in ids])
-        return {i: ShardRow.from_item(found[SHARD_PREFIX + i]) for i in ids if SHARD_PREFIX + i in found}
+        items = self.table.batch_get([SHARD_PREFIX + i for i in ids])
+        return {i: ShardRow.from_item(items[SHARD_PREFIX + i]) for i in ids if SHARD_PREFIX + i in items}
 
     # -- lease ---------------------------------------------------------------------------------------------------------------------
 

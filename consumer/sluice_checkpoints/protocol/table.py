@@ -184,14 +184,14 @@ def chunks(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def packed(values: Iterable[Any], size: int, weigh: Callable[[Any], int], most: int) -> Iterator[list[Any]]:
     """Cuts values into lists of at most `size`, whose weights sum up to at most `most`; a value that weighs more has a list of its own."""
-    part: list[Any] = []
+    pack: list[Any] = []
     weight = 0
     for value in values:
         more = weigh(value)
-        if part and (len(part) == size or weight + more > most):
-            yield part
-            part, weight = [], 0
-        part.append(value)
+        if pack and (len(pack) == size or weight + more > most):
+            yield pack
+            pack, weight = [], 0
+        pack.append(value)
         weight += more
-    if part:
-        yield part
+    if pack:
+        yield pack

@@ -56,9 +56,9 @@ class Version:
 
     def to_map(self) -> Item:
         """The stored form; what is None is left out."""
-        told = {"hash": self.spec.hash, "image": self.spec.image, "reset": self.reset}
+        names = {"hash": self.spec.hash, "image": self.spec.image, "reset": self.reset}
         numbers = {"first": self.first, "generation": self.generation, "at": self.at, "slot": self.slot, "chunks": self.chunks}
-        return numbers | {name: value for name, value in told.items() if value is not None}
+        return numbers | {name: value for name, value in names.items() if value is not None}
 
     @staticmethod
     def from_map(stored: Mapping[str, Any]) -> Version:
@@ -68,12 +68,12 @@ class Version:
             KeyError: a number is missing. TypeError: an attribute is of another type.
         """
         numbers = {name: stored[name] for name in ("first", "generation", "at", "slot", "chunks")}
-        told = {name: stored[name] for name in ("hash", "image", "reset") if name in stored}
-        for name, value in (numbers | told).items():
+        names = {name: stored[name] for name in ("hash", "image", "reset") if name in stored}
+        for name, value in (numbers | names).items():
             if type(value) is not (int if name in numbers else str):
                 raise TypeError(f"{name} of a version is {value!r}")
-        reset = told.pop("reset", None)
-        return Version(SpecName(**told), reset=reset, **numbers)
+        reset = names.pop("reset", None)
+        return Version(SpecName(**names), reset=reset, **numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def keep(store: BatchSteps, version: Version, positions: Mapping[str, KeptPositi
     """
     parts = list(chunks(({"id": shard, **positions[shard].to_map()} for shard in sorted(positions)), CHUNK)) or [[]]
     when = (AnyOf((NEW_ROW, AtMost(("generation",), version.generation))),)
-    items = [{"id": key_of(version.slot, k), "generation": version.generation, "shards": part} for k, part in enumerate(parts)]
+    items = [{"id": key_of(version.slot, k), "generation": version.generation, "shards": chunk} for k, chunk in enumerate(parts)]
     store.table.side_by_side(partial(store.table.write, Put(item, when)) for item in items)
     return replace(version, chunks=len(parts))
 
@@ -211,7 +211,7 @@ def name(store: BatchSteps, epoch: Epoch, former: Sequence[Version], version: Ve
 
 def kept(store: BatchSteps, version: Version) -> dict[str, KeptPosition] | None:
     """The positions in front of a version, by shard; None: they are not known, or not any more."""
-    found = store.table.batch_get(version.keys)
-    if not version.chunks or any(found.get(key, {}).get("generation") != version.generation for key in version.keys):
+    items = store.table.batch_get(version.keys)
+    if not version.chunks or any(items.get(key, {}).get("generation") != version.generation for key in version.keys):
         return None
-    return {entry["id"]: KeptPosition.from_map(entry) for key in version.keys for entry in found[key]["shards"]}
+    return {entry["id"]: KeptPosition.from_map(entry) for key in version.keys for entry in items[key]["shards"]}

@@ -58,7 +58,7 @@ def located(arn: str, field: str) -> tuple[str, str]:
     Raises:
         Refused: it is not the ARN of a stream.
     """
-    found = STREAM_ARN.fullmatch(arn)
-    if not found:
+    match = STREAM_ARN.fullmatch(arn)
+    if not match:
         raise Refused(f"{field}: {arn!r} is not the ARN of a stream, such as {AN_ARN}")
-    return found["name"], found["region"]
+    return match["name"], match["region"]

@@ -132,10 +132,10 @@ class BotoStreamCatalog:
             return _TokenExpired()
         if code == "ResourceNotFoundException":
             return StreamNotFound(f"stream {self.name} does not exist in {self.address.region}: {message}")
-        said = f"{what} of stream {self.name} was refused: {code}: {message}"
+        refusal = f"{what} of stream {self.name} was refused: {code}: {message}"
         if advice := denials.of_call(code, message):
-            return AccessDenied(f"{said}; {advice}")
-        return (_InvalidArgument if code == "InvalidArgumentException" else Refused)(said)
+            return AccessDenied(f"{refusal}; {advice}")
+        return (_InvalidArgument if code == "InvalidArgumentException" else Refused)(refusal)
 
 
 class _InvalidArgument(Refused):

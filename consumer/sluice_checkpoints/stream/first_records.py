@@ -48,8 +48,8 @@ def first_record(catalog: BotoStreamCatalog, shard_id: str, where: Mapping[str, 
     for _ in range(CALLS):
         reply = catalog.call("GetRecords", "get_records", {"ShardIterator": iterator, "Limit": 1} | address.stream_arn)
         if reply["Records"]:
-            found: Mapping[str, Any] = reply["Records"][0]
-            return found
+            record: Mapping[str, Any] = reply["Records"][0]
+            return record
         iterator = reply.get("NextShardIterator")
         at_the_tip += reply.get("MillisBehindLatest") == 0
         if iterator is None or at_the_tip == TIPS:
@@ -70,10 +70,10 @@ class BotoPassedRecords:
     def _passed(self, shard_id: str, number: str) -> bool:
         """Whether what comes first at this number is another record, or nothing up to the tip."""
         try:
-            found = first_record(self._catalog, shard_id, {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number}, self._sleep)
+            record = first_record(self._catalog, shard_id, {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number}, self._sleep)
         except NotShown:
             return False
-        return found is None or int(found["SequenceNumber"]) > int(number)
+        return record is None or int(record["SequenceNumber"]) > int(number)
 
 
 class BotoRecentRecords:
@@ -86,7 +86,7 @@ class BotoRecentRecords:
         ids = list(shard_ids)
         with ThreadPoolExecutor(THREADS) as pool:
             holds = pool.map(lambda shard: self._holds(shard, millis), ids)
-            return frozenset(shard for shard, found in zip(ids, holds, strict=True) if found)
+            return frozenset(shard for shard, some in zip(ids, holds, strict=True) if some)
 
     def _holds(self, shard_id: str, millis: int) -> bool:
         """Whether a record comes from then on. Where so many replies do not show it, one may."""

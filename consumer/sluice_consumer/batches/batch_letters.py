@@ -96,11 +96,11 @@ class BatchLetters:
         a sink that stores in parts may have a position behind them.
         """
         by_shard = {row.id: row for row in rows}
-        rejected = [(entry, found) for entry, (name, found) in sorted(self._held.items()) if name.batch == batch and name.kind == REJECTED]
-        self._carry(batch + 1, [letter for _, found in rejected for letter in found if let_go(by_shard.get(letter.shard), letter)])
-        inside = {letter.place: letter for _, found in rejected for letter in found if contains(by_shard.get(letter.shard), letter)}
-        whole = [] if len(rejected) > MOST_ENTRIES else [(entry, found) for entry, found in rejected if all(one.place in inside for one in found)]
-        named = {letter.place for _, found in whole for letter in found}
+        rejected = [(entry, held) for entry, (name, held) in sorted(self._held.items()) if name.batch == batch and name.kind == REJECTED]
+        self._carry(batch + 1, [letter for _, held in rejected for letter in held if let_go(by_shard.get(letter.shard), letter)])
+        inside = {letter.place: letter for _, held in rejected for letter in held if contains(by_shard.get(letter.shard), letter)}
+        whole = [] if len(rejected) > MOST_ENTRIES else [(entry, held) for entry, held in rejected if all(each.place in inside for each in held)]
+        named = {letter.place for _, held in whole for letter in held}
         rest = tuple(letter for place, letter in inside.items() if place not in named)
         entries = (*(entry for entry, _ in whole), self._hold(batch, REJECTED, rest) if rest else None)
         return (*(row.letter for row in rows if row.letter), *(entry for entry in entries if entry))
@@ -132,7 +132,7 @@ class BatchLetters:
     def _drop(self, entries: Sequence[str]) -> None:
         if entries:
             gone = self._store.drop(entries)
-            self._held = {entry: found for entry, found in self._held.items() if entry not in gone}
+            self._held = {entry: held for entry, held in self._held.items() if entry not in gone}
 
 
 def contains(row: ShardRow | None, letter: DeadLetter) -> bool:

@@ -50,8 +50,8 @@ def chunk_items(seed: Seed, start: StartConfig) -> list[Item]:
     entries = [_entry(shard, TRIM_HORIZON if expired else starting_position(start, shard, t0)) for shard in seed.listed.shards]
     # A stream without shards does not exist, but an empty plan must still have its row.
     return [
-        {"id": f"{BOOTSTRAP_PREFIX}{seed.plan}/{k}", "position": start.position, "t0": t0, "shards": part}
-        for k, part in enumerate(chunks(entries, CHUNK) if entries else [[]])
+        {"id": f"{BOOTSTRAP_PREFIX}{seed.plan}/{k}", "position": start.position, "t0": t0, "shards": shards}
+        for k, shards in enumerate(chunks(entries, CHUNK) if entries else [[]])
     ]
 
 
@@ -105,12 +105,12 @@ def planned_rows(store: CheckpointStore, consumer: ConsumerRow) -> list[ShardRow
         ProtocolViolation: a chunk of it is missing.
     """
     keys = [f"{BOOTSTRAP_PREFIX}{consumer.plan}/{k}" for k in range(consumer.chunks)]
-    found = store.table.batch_get(keys)
-    if missing := [key for key in keys if key not in found]:
+    items = store.table.batch_get(keys)
+    if missing := [key for key in keys if key not in items]:
         raise ProtocolViolation(f"rows {missing} of the bootstrap plan are missing in {store.table.name}")
     rows = []
     for key in keys:
-        for entry in found[key]["shards"]:
+        for entry in items[key]["shards"]:
             position = Position.from_map(entry["at"])
             rows.append(ShardRow(entry["id"], position, position, parents=frozenset(entry.get("parents", ()))))
     return rows

@@ -112,8 +112,8 @@ def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
     """
     if consumer.stream_arn != identity.arn:
         way = "in stream.arn or stream.roleArn name the account that it was, or " if _differ_in_account(consumer.stream_arn, identity.arn) else ""
-        found = f"checkpoints.table: the table belongs to {consumer.stream_arn}, not to {identity.arn}"
-        raise Refused(f"{found}; {way}give this consumer a table of its own")
+        mismatch = f"checkpoints.table: the table belongs to {consumer.stream_arn}, not to {identity.arn}"
+        raise Refused(f"{mismatch}; {way}give this consumer a table of its own")
     if consumer.stream_created != identity.created_millis:
         raise Refused(
             f"checkpoints.table: stream {identity.name} was created at {identity.created_millis}, but the table's positions are of the one "
@@ -121,9 +121,9 @@ def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
         )
 
 
-def _differ_in_account(one: str, other: str) -> bool:
+def _differ_in_account(arn: str, other: str) -> bool:
     """Whether two ARNs of streams differ in nothing else: the same name in two accounts."""
-    return one != other and ACCOUNT.sub("::", one, count=1) == ACCOUNT.sub("::", other, count=1)
+    return arn != other and ACCOUNT.sub("::", arn, count=1) == ACCOUNT.sub("::", other, count=1)
 
 
 class Consumer:
@@ -178,9 +178,9 @@ class Consumer:
         open_rows = [row for row in before if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END]
         progress(f"fencing {len(open_rows)} of {len(before)} shards")
         self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
-        found = self.store.contents()
-        inherited = max((row.batch for row in found.rows.values()), default=0)
-        rows = ShardRows.of(found.rows, consumer.committed, found.folded.keys())
+        contents = self.store.contents()
+        inherited = max((row.batch for row in contents.rows.values()), default=0)
+        rows = ShardRows.of(contents.rows, consumer.committed, contents.folded.keys())
         self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited, filled=consumer.filled)
         self.audit()
 

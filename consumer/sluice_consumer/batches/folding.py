@@ -138,15 +138,15 @@ class Folder:
     def _delete(self) -> None:
         rows, limits = self._rows, self._limits
         leaving = [row for row in rows.over.values() if row.id in rows.folded and row.id not in self._changed]
-        for part in chunks(leaving[: limits.most], limits.group):
+        for chunk in chunks(leaving[: limits.most], limits.group):
             if self._is_over:
                 return
-            self._deletes(part)
+            self._deletes(chunk)
 
-    def _deletes(self, part: list[ShardRow]) -> None:
-        refused = folding.delete(self._ports.store, self._consumer.epoch, part)
+    def _deletes(self, chunk: list[ShardRow]) -> None:
+        refused = folding.delete(self._ports.store, self._consumer.epoch, chunk)
         changed = {shard for shard, row in refused.items() if row is not None}
-        gone = refused.keys() - changed if refused else {row.id for row in part}
+        gone = refused.keys() - changed if refused else {row.id for row in chunk}
         self._plans_from(self._rows.without(gone))
         if changed:
             self._changed |= changed
@@ -160,11 +160,11 @@ class Folder:
             self._foldable = foldable(self._consumer.view, limits.least)
         if len(self._foldable) < limits.least:
             return
-        for part in chunks(self._foldable[: limits.most], limits.group):
+        for chunk in chunks(self._foldable[: limits.most], limits.group):
             if self._is_over:
                 return
-            self._write([row for row in part if _has_left(self._consumer.view, row)])
-            self._foldable = self._foldable[len(part) :]
+            self._write([row for row in chunk if _has_left(self._consumer.view, row)])
+            self._foldable = self._foldable[len(chunk) :]
 
     def _write(self, rows: list[ShardRow]) -> None:
         if rows:

@@ -150,9 +150,9 @@ def may_be_left_out(view: TableView, now_millis: int, refreshing: Refreshing = R
     """
     if _begun(view):
         return ()
-    found = _quiet(view)
-    refreshed = _refreshed(found, now_millis, refreshing)
-    return tuple(row for row in found if row.id not in refreshed)
+    idle = _quiet(view)
+    refreshed = _refreshed(idle, now_millis, refreshing)
+    return tuple(row for row in idle if row.id not in refreshed)
 
 
 def at_the_tip(rows: Iterable[ShardRow], probed: Mapping[str, bool]) -> frozenset[str]:

@@ -96,14 +96,14 @@ class ServiceTime:
 def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0, finished: frozenset[str] = frozenset()) -> str | None:
     """The warning (docs/interfaces.md) while any shard has used up most of the retention, but those of which a run with an end owes nothing more."""
     opened = [planner.aged(view, row) for row in view.opened if row.id not in finished]
-    found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
-    late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
+    shares = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
+    late = sorted((share, row.id, row.read_to or row.end.millis or 0) for share, row in shares if share > NEAR)
     if not late:
         return None
-    part, shard, read_to = late[-1]
+    share, shard, read_to = late[-1]
     others = f" and {len(late) - 1} more" if len(late) > 1 else ""
     return (
-        f"{shard}{others} read up to {iso_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
+        f"{shard}{others} read up to {iso_time(read_to)}, {share:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
 

@@ -43,8 +43,8 @@ class RunEnd:
 
     def _is_past(self, view: TableView, row: ShardRow) -> bool:
         """Whoever has bound the last range, it says that nothing in front of the cut is left: neither a record nor the shard's end."""
-        settled = row.was_open and row.read_to >= self.millis + self.settled_millis
-        return row.batch <= view.committed and row.read_to >= self.millis and (row.is_cut or settled)
+        read_past = row.was_open and row.read_to >= self.millis + self.settled_millis
+        return row.batch <= view.committed and row.read_to >= self.millis and (row.is_cut or read_past)
 
     def reads_all(self, now_millis: int) -> bool:
         """Whether no shard is left out as idle that is not past the end. Before a timestamp is settled, they wait for it as for anything else."""

@@ -34,20 +34,20 @@ def imported(entrypoint: str, seconds: float, field: str = ENTRYPOINT) -> CheckF
     """
     command = [sys.executable, "-m", "sluice_consumer.checks.importing", entrypoint, field]
     environment = os.environ | {child_process.PARENT: str(os.getpid())}
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, env=environment, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True) as child:
+    null = subprocess.DEVNULL
+    with subprocess.Popen(command, env=environment, stdin=null, stdout=subprocess.PIPE, stderr=null, start_new_session=True) as child:
         try:
-            said, _ = child.communicate(timeout=seconds * SHARE)
+            output, _ = child.communicate(timeout=seconds * SHARE)
         except subprocess.TimeoutExpired:
             return CheckFinding(CheckOutcome.UNDECIDED, f"{entrypoint}: its import takes longer than {seconds * SHARE:g} s; the driver imports it")
         finally:
             child_process.end_group(child)
-    return _judged(f"{field}: {entrypoint}", said, child.returncode)
+    return _judged(f"{field}: {entrypoint}", output, child.returncode)
 
 
-def _judged(named: str, said: bytes, status: int) -> CheckFinding:
+def _judged(named: str, output: bytes, status: int) -> CheckFinding:
     with contextlib.suppress(ValueError, TypeError):
-        outcome, words = json.loads(said)
+        outcome, words = json.loads(output)
         if outcome == CheckOutcome.FAILED:
             raise Refused(words)
         return CheckFinding(CheckOutcome(outcome), words)
@@ -104,8 +104,8 @@ def main() -> None:
     child_process.die_with_parent()
     verdict = os.dup(1)
     os.dup2(2, 1)
-    said = json.dumps(judge(*sys.argv[1:]))
-    os.write(verdict, said.encode())
+    verdict_text = json.dumps(judge(*sys.argv[1:]))
+    os.write(verdict, verdict_text.encode())
     os._exit(0)  # threads of the module's have nothing left to say
 
 

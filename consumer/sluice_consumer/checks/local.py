@@ -53,11 +53,11 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
         entrypoint_check.check(name, field)
     users = {field: name for field, name in named.items() if not PipelineConfig(name).is_built_in}
     new = {field: name for field, name in users.items() if name not in facts.imported}
-    found = {name: importing.imported(name, facts.seconds / len(new), field) for field, name in new.items()}
-    facts.imported.update(name for name, finding in found.items() if finding.outcome is CheckOutcome.OK)
-    undecided = [finding for finding in found.values() if finding.outcome is not CheckOutcome.OK]
+    findings = {name: importing.imported(name, facts.seconds / len(new), field) for field, name in new.items()}
+    facts.imported.update(name for name, finding in findings.items() if finding.outcome is CheckOutcome.OK)
+    undecided = [finding for finding in findings.values() if finding.outcome is not CheckOutcome.OK]
     known = CheckFinding(CheckOutcome.OK, f"{facts.given.pipeline.entrypoint} {'was imported before' if users else 'is built in'}")
-    return (undecided or [*found.values(), known])[0]
+    return (undecided or [*findings.values(), known])[0]
 
 
 def _functions(pipeline: PipelineConfig) -> dict[str, str]:
@@ -78,10 +78,10 @@ def check_java(facts: StartFacts) -> CheckFinding:
     Raises:
         Refused: see `java.check`.
     """
-    found = java.check(facts.environment)
-    if found not in java.TRIED:
-        return CheckFinding(CheckOutcome.WARNING, f"Java {found} was never tried with Sluice; 17 and 21 were")
-    return CheckFinding(CheckOutcome.OK, f"Java {found}")
+    version = java.check(facts.environment)
+    if version not in java.TRIED:
+        return CheckFinding(CheckOutcome.WARNING, f"Java {version} was never tried with Sluice; 17 and 21 were")
+    return CheckFinding(CheckOutcome.OK, f"Java {version}")
 
 
 def check_sink(facts: StartFacts) -> CheckFinding:

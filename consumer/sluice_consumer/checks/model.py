@@ -63,7 +63,7 @@ class StartCheck(Generic[F]):
         name: for people and scripts; names are added, never renamed.
         asks: what it looks at.
         late: what it comes to if it takes too long, and what to do.
-        run: looks; takes what earlier checks found out, and adds to it. What it raises is judged by `finding_of`.
+        run: looks; takes what earlier checks found out, and adds to it. What it raises is judged by `judge`.
     """
 
     name: str
@@ -103,7 +103,7 @@ def in_order(
         stopped = stopped or finding.outcome.stops
 
 
-def finding_of(error: Exception, late: CheckFinding) -> CheckFinding:
+def judge(error: Exception, late: CheckFinding) -> CheckFinding:
     """What an exception of a check means. One that nobody thought of stops no consumer: the start meets it again, or it was the check's own."""
     match error:
         case OutOfTime():

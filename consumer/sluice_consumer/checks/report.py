@@ -44,8 +44,8 @@ def show(results: Sequence[StartCheckResult], console: Console) -> None:
     for each in results:
         outcome = each.finding.outcome
         seconds = "" if outcome is CheckOutcome.NOT_REACHED else f"{each.seconds:.2f}"
-        said = each.asks if outcome is CheckOutcome.NOT_REACHED else each.finding.message
-        grid.add_row(each.name, f"[{COLOURS.get(outcome, 'red')}]{outcome}[/]", seconds, escape(said))
+        message = each.asks if outcome is CheckOutcome.NOT_REACHED else each.finding.message
+        grid.add_row(each.name, f"[{COLOURS.get(outcome, 'red')}]{outcome}[/]", seconds, escape(message))
     console.print(grid)
     if stop := stopped_by(results):
         console.print(f"[red]{stop.name}[/]: {escape(stop.finding.message)}", soft_wrap=True)

@@ -13,17 +13,7 @@ from typing import TypeVar
 
 from sluice_consumer import logs
 from sluice_consumer.checks import local, services, stream, table
-from sluice_consumer.checks.model import (
-    SECONDS,
-    CheckFinding,
-    CheckOutcome,
-    OutOfTime,
-    StartCheck,
-    StartCheckResult,
-    StartFacts,
-    finding_of,
-    in_order,
-)
+from sluice_consumer.checks.model import SECONDS, CheckFinding, CheckOutcome, OutOfTime, StartCheck, StartCheckResult, StartFacts, in_order, judge
 from sluice_consumer.config import Config, UntilConfig, configuration
 from sluice_consumer.kinesis.codec import ENCODING
 
@@ -67,7 +57,7 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
         try:
             return within(facts.seconds, lambda: check.run(facts))
         except Exception as error:  # noqa: BLE001 - judged
-            return finding_of(error, check.late)
+            return judge(error, check.late)
 
     return in_order(CHECKS, perform, clock)
 

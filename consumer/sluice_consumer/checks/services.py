@@ -33,8 +33,8 @@ def credentials(facts: StartFacts) -> CheckFinding:
         raise unavailable(error) or Refused(f"AWS credentials: {error}; correct the profile or the variables that name them") from error
     if re.search(r"\s", f"{held.access_key}{held.secret_key}"):
         raise Refused("AWS credentials: there is a blank or a line break in the access key or the secret key; set them without")
-    said = f"access key …{str(held.access_key)[-SHOWN:]}, found by {source.method}"
-    return CheckFinding(CheckOutcome.OK, said + _assumed(facts))
+    message = f"access key …{str(held.access_key)[-SHOWN:]}, found by {source.method}"
+    return CheckFinding(CheckOutcome.OK, message + _assumed(facts))
 
 
 def _assumed(facts: StartFacts) -> str:
@@ -54,12 +54,12 @@ def silent(error: Again, setting: str, endpoint: str | None, region: str) -> Aga
     """The same, in the words of a person who has to find out why nobody answers. A region that does not exist has no address, either."""
     if error.cause != NO_ANSWER:
         return error
-    said = WORDY.sub("", str(error))
+    message = WORDY.sub("", str(error))
     nobody = re.match(r"no answer from \S+", str(error))
-    if nobody and nobody[0] not in said:
-        said = f"{nobody[0]} {said}"
+    if nobody and nobody[0] not in message:
+        message = f"{nobody[0]} {message}"
     advice = f"check stream.{setting}" if endpoint else f"check stream.region ({region}) and this machine's {NETWORK}"
-    return Again(f"{said}; {advice}")
+    return Again(f"{message}; {advice}")
 
 
 def misconfigured(error: ValueError) -> Refused:

@@ -48,7 +48,7 @@ def check_table(facts: StartFacts) -> CheckFinding:
 
 def _described(api: DynamoHttp, name: str) -> Wire | None:
     try:
-        found: Wire = attempt(lambda: api.describe_table(TableName=name))["Table"]
+        description: Wire = attempt(lambda: api.describe_table(TableName=name))["Table"]
     except ClientError as error:
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
         if code == NOT_FOUND:
@@ -56,7 +56,7 @@ def _described(api: DynamoHttp, name: str) -> Wire | None:
         raise Refused(f"checkpoints.table: DescribeTable of {name} was refused: {code}: {message}; check the credentials and the name") from error
     except KeyError as error:
         raise Refused(f"stream.dynamodbEndpoint: it answers, but not as DynamoDB does (no {error})") from error
-    return found
+    return description
 
 
 def _missing(facts: StartFacts) -> CheckFinding:

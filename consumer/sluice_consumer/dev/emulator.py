@@ -43,8 +43,8 @@ def emulators(account: str | None = None) -> Iterator[Callable[[], str]]:
 
 def free_port() -> int:
     """A port of loopback that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return int(bound.getsockname()[1])
 
 
 def _address(server: subprocess.Popen[bytes], port: int) -> str:

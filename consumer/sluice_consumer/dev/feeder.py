@@ -32,9 +32,9 @@ class Feeder:
         """Feeds here, until the source ends or fails; either is printed, and nothing is raised."""
         source = os.open(file, os.O_RDONLY) if file else 0
         try:
-            for found in lines(source, lambda: self._goes_on(source, file)):
-                for at in range(0, len(found), MOST_RECORDS):
-                    self._put(found[at : at + MOST_RECORDS])
+            for chunk in lines(source, lambda: self._goes_on(source, file)):
+                for at in range(0, len(chunk), MOST_RECORDS):
+                    self._put(chunk[at : at + MOST_RECORDS])
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             self._tell(f"no more lines are read: {type(error).__name__}: {error}")
 
@@ -51,9 +51,9 @@ class Feeder:
             time.sleep(LOOK_SECONDS)
         return grows
 
-    def _put(self, found: list[bytes]) -> None:
+    def _put(self, chunk: list[bytes]) -> None:
         """The partition key is the number of the line: lines are dealt to all shards."""
-        records = [{"Data": line, "PartitionKey": str(self._fed + n)} for n, line in enumerate(found, 1)]
+        records = [{"Data": line, "PartitionKey": str(self._fed + n)} for n, line in enumerate(chunk, 1)]
         self._client.put_records(StreamName=self._stream, Records=records)
         self._fed += len(records)
 

@@ -67,7 +67,7 @@ def read(path: Path) -> Manifest:
         raise Refused(f"--manifest {path}: {error}") from error
     except yaml.YAMLError as error:
         raise Refused(f"--manifest {path}: not YAML: {' '.join(str(error).split())}") from error
-    consumers = [found for found in _resources(documents) if all(found.get(key) == value for key, value in KIND.items())]
+    consumers = [resource for resource in _resources(documents) if all(resource.get(key) == value for key, value in KIND.items())]
     if len(consumers) != 1:
         raise Refused(
             f"--manifest {path}: holds {counted(len(consumers), 'resource')} of kind {KIND['kind']} ({KIND['apiVersion']}); it must hold exactly one"
@@ -76,9 +76,9 @@ def read(path: Path) -> Manifest:
 
 
 def _resources(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    for found in documents:
-        if isinstance(found, dict):
-            yield from _resources(found["items"]) if isinstance(found.get("items"), list) else (found,)
+    for document in documents:
+        if isinstance(document, dict):
+            yield from _resources(document["items"]) if isinstance(document.get("items"), list) else (document,)
 
 
 def of_resource(resource: Mapping[str, Any]) -> Manifest:
@@ -111,27 +111,27 @@ def of_resource(resource: Mapping[str, Any]) -> Manifest:
     )
 
 
-def refuse_unknown(where: str, part: Mapping[str, Any]) -> None:
+def refuse_unknown(where: str, fields: Mapping[str, Any]) -> None:
     """Refuses what `kubectl apply` refuses, too: a trial would run with the default of the field that was meant.
 
     Args:
         where: path of the part; "" is the resource itself.
-        part: as it is in the manifest.
+        fields: as it is in the manifest.
 
     Raises:
         Refused: a field is in no KinesisConsumer.
     """
     known = USED[where] | UNUSED[where]
-    for name in (name for name in part if name not in known):
+    for name in (name for name in fields if name not in known):
         meant = difflib.get_close_matches(str(name), known, 1)
         raise Refused(f"{where}.{name}: unknown field{f'; did you mean {meant[0]}?' if meant else ''}".removeprefix("."))
 
 
 def _object(of: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:
-    found = of.get(name)
-    if not isinstance(found, dict):
-        raise Refused(f"{where}{name}: {'missing' if found is None else f'{found!r} is not an object'}")
-    return found
+    value = of.get(name)
+    if not isinstance(value, dict):
+        raise Refused(f"{where}{name}: {'missing' if value is None else f'{value!r} is not an object'}")
+    return value
 
 
 def _given(variables: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -147,5 +147,5 @@ def _is_plain(variable: Mapping[str, Any]) -> bool:
     return isinstance(variable.get("value"), str) and "$(" not in variable["value"]
 
 
-def _unused(where: str, part: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{where}.{key}" for key in part if key not in USED[where])
+def _unused(where: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{where}.{key}" for key in fields if key not in USED[where])

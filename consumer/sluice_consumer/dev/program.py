@@ -104,21 +104,21 @@ def _of_entrypoint(entrypoint: str) -> _Asked:
 
 def _of_manifest(path: Path, scratch: Path) -> _Asked:
     """Dead letters go to a folder here: what is tried on one machine must not reach the queue or the bucket of those who run it."""
-    found = manifest.read(path)
-    notes = [f"dev does not use {', '.join(found.unused)}"] if found.unused else []
-    on_error = found.config.get("onError")
+    consumer = manifest.read(path)
+    notes = [f"dev does not use {', '.join(consumer.unused)}"] if consumer.unused else []
+    on_error = consumer.config.get("onError")
     if isinstance(on_error, dict) and on_error.get("deadLetter"):
         letters = scratch.as_uri()
         notes.append(f"dead letters go to {letters}, not to spec.onError.deadLetter; the folder is removed at the end")
-        return _Asked({**found.config, "onError": {**on_error, "deadLetter": {"path": letters}}}, found.environment, tuple(notes))
-    return _Asked(found.config, found.environment, tuple(notes))
+        return _Asked({**consumer.config, "onError": {**on_error, "deadLetter": {"path": letters}}}, consumer.environment, tuple(notes))
+    return _Asked(consumer.config, consumer.environment, tuple(notes))
 
 
 def _object(of: dict[str, Any], name: str, where: str = "spec.") -> dict[str, Any]:
-    found = of.get(name) or {}
-    if not isinstance(found, dict):
-        raise Refused(f"{where}{name}: {found!r} is not an object")
-    return found
+    value = of.get(name) or {}
+    if not isinstance(value, dict):
+        raise Refused(f"{where}{name}: {value!r} is not an object")
+    return value
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, str]:
@@ -127,13 +127,13 @@ def pairs(option: str, given: Iterable[str]) -> dict[str, str]:
     Raises:
         Refused: one has no `=`.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name:
             raise Refused(f"{option} {each}: say NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def arguments(given: Iterable[str]) -> dict[str, Any]:

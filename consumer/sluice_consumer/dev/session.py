@@ -120,12 +120,12 @@ class DevSession:
 
     def _settings(self) -> dict[str, str]:
         spark_logs.fold_queries()
-        found = spark_start.settings(self._config, None, MASTER)
-        packages = jars.wanted(self._config.pipeline.entrypoint, found, class_path.of_spark(found), features.version())
+        settings = spark_start.settings(self._config, None, MASTER)
+        packages = jars.wanted(self._config.pipeline.entrypoint, settings, class_path.of_spark(settings), features.version())
         if not packages:
-            return found
+            return settings
         self._say(f"Spark fetches {' and '.join(packages)} from Maven Central, the first time: {', '.join(packages.values())}")
-        return found | {jars.PACKAGES: ",".join(packages.values())}
+        return settings | {jars.PACKAGES: ",".join(packages.values())}
 
     def _listen(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):

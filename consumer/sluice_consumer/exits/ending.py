@@ -149,8 +149,8 @@ def report(ending: Ending) -> None:
 
 def _fitting(names: tuple[str, ...]) -> list[str]:
     """The first of these names that leave room for a message, and a mark if some are left out."""
-    found = [name for at, name in enumerate(names) if sum(map(len, names[: at + 1])) <= NAMES]
-    return found if len(found) == len(names) else [*found, MORE]
+    fitting = [name for at, name in enumerate(names) if sum(map(len, names[: at + 1])) <= NAMES]
+    return fitting if len(fitting) == len(names) else [*fitting, MORE]
 
 
 def finish(ending: Ending) -> int:

@@ -81,8 +81,8 @@ class LastWords:
         frames = self.failure.frames
         place = f" at {frames[0].place}" if frames else ""
         cause = [f"caused by {cut(self.failure.cause, CAUSE)}"] if self.failure.cause else []
-        said = f"{' '.join(self.failure.summary.split())}{place}"
-        return "; ".join((said, *cause, *self._which(), f"next: {self._next()}"))
+        summary = f"{' '.join(self.failure.summary.split())}{place}"
+        return "; ".join((summary, *cause, *self._which(), f"next: {self._next()}"))
 
     def _which(self) -> Iterator[str]:
         if self.batch:

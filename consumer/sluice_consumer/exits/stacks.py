@@ -17,8 +17,8 @@ CALLED = "_call"  # of the engine: what it calls is the user's
 def python_stacks(frames: Mapping[int, FrameType] | None = None) -> str:
     """All threads of Python with their frames, the innermost last."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    found = (frames or sys._current_frames()).items()  # noqa: SLF001 - the documented way to see other threads
-    return "\n".join(f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame)).rstrip()}" for ident, frame in found)
+    stacks = (frames or sys._current_frames()).items()  # noqa: SLF001 - the documented way to see other threads
+    return "\n".join(f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame)).rstrip()}" for ident, frame in stacks)
 
 
 def main_stack(ident: int | None = None) -> list[traceback.FrameSummary]:

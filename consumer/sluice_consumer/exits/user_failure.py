@@ -93,9 +93,9 @@ def failure_of(error: BaseException, package: str, java: tuple[tuple[str, str], 
 def _of_worker(text: str) -> UserFailure:
     """The last exception of the first trace: what follows is the same again, as Java quotes it."""
     trace = END_OF_TRACE.split(text[text.index(TRACEBACK) :], maxsplit=1)[0]
-    parts = [part.partition(TRACEBACK)[2] for part in NEXT_TRACE.split(trace)]
-    said = [RAISED.search(FRAME.sub("", _unmarked(part)).strip()) for part in parts]
-    raised = [(match["kind"].rpartition(".")[2], (match["words"] or "").strip()) for match in said if match]
+    parts = [trace_part.partition(TRACEBACK)[2] for trace_part in NEXT_TRACE.split(trace)]
+    matches = [RAISED.search(FRAME.sub("", _unmarked(trace_part)).strip()) for trace_part in parts]
+    raised = [(match["kind"].rpartition(".")[2], (match["words"] or "").strip()) for match in matches if match]
     kind, words = raised[-1] if raised else ("PythonException", trace.strip().rpartition("\n")[2])
     frames = tuple(Frame(at["file"], int(at["line"]), at["function"], at["source"] or "") for at in FRAME.finditer(_unmarked(parts[-1])))
     return UserFailure(kind, words, frames, ": ".join(raised[0]) if len(raised) > 1 else "")
@@ -118,8 +118,8 @@ def _first(words: str) -> str:
 
 def _cause(error: BaseException, words: str, java: tuple[tuple[str, str], ...]) -> str:
     if java:
-        kind, said = java[-1]
-        return "" if len(java) == 1 or said in words else f"{kind}: {_first(said)}"
+        kind, message = java[-1]
+        return "" if len(java) == 1 or message in words else f"{kind}: {_first(message)}"
     cause = error.__cause__
     return "" if cause is None else f"{type(cause).__name__}: {_first(str(cause))}"
 

@@ -138,8 +138,8 @@ class ConsumerLease:
             heart.stop.set()
 
     def _begin(self, taken: TakenLease) -> Begin:
-        epoch, one = taken.epoch, self.member
-        return Begin(one.key, epoch.generation, epoch.token, taken.how, taken.wait_out_millis, taken.sent, str(one.path), one.spec_hash)
+        epoch, member = taken.epoch, self.member
+        return Begin(member.key, epoch.generation, epoch.token, taken.how, taken.wait_out_millis, taken.sent, str(member.path), member.spec_hash)
 
     def _beaten(self, taken: TakenLease) -> Callable[[float], None]:
         def beaten(sent: float) -> None:
@@ -165,7 +165,7 @@ class ConsumerLease:
     def _watched(self, heart: Heartbeats, taken: TakenLease) -> tuple[Over, EpochWork]:
         """Waits for the end of the run; ends its work, or the driver, once the lease is lost."""
         name, generation = self.member.key, taken.epoch.generation
-        work, told, drains = EpochWork(generation, heart.lease, taken.sent), False, False
+        work, ended_work, drains = EpochWork(generation, heart.lease, taken.sent), False, False
         while True:
             with self._changed:
                 self._changed.wait(heart.lease / 40)
@@ -180,8 +180,8 @@ class ConsumerLease:
                 raise DriverGone("the driver of the group has ended; the open batch comes again")
             if work.act(now) is Act.END_DRIVER:
                 self.link.kill(self._lost(heart))
-            elif work.act(now) is Act.END_WORK and not told:
-                told = True
+            elif work.act(now) is Act.END_WORK and not ended_work:
+                ended_work = True
                 self.link.send(Lose(name, generation))
             elif self._drained_too_long(now):
                 self.link.kill(self._cause("DrainTimeout", "the open batch did not end in time after it was asked to drain: the driver was killed"))

@@ -85,10 +85,10 @@ class GroupDriver:
 
     def follow(self, pipe: FileIO) -> None:
         """Works until the supervisor says that nothing is left. Without a supervisor the process ends; so it does if this thread fails."""
-        told = False
+        announced = False
         try:
             while self._reads(pipe):
-                told = told or self.up(DriverReads())
+                announced = announced or self.up(DriverReads())
                 self._arm()
                 self.step()
         except BaseException:
@@ -124,25 +124,25 @@ class GroupDriver:
             self._begin_alone(message)
         elif isinstance(message, Executors):
             self.wanted = message.count
-        elif isinstance(message, (Beat, Lose, Drain)) and (one := self.runs.get(message.name)) is not None:
-            one.hear(message)
+        elif isinstance(message, (Beat, Lose, Drain)) and (run := self.runs.get(message.name)) is not None:
+            run.hear(message)
 
     def step(self) -> None:
         """Ends what has to end now, and reports what is over."""
         self.unbegun = [over for over in self.unbegun if not self.up(over)]
-        for name, one in list(self.runs.items()):
-            if (over := one.run.result) is not None:
+        for name, here in list(self.runs.items()):
+            if (over := here.run.result) is not None:
                 self._report(name, over)
                 continue
             now = self.clock()
-            one.work = one.work.looked(now)
-            act = one.work.act(now)
+            here.work = here.work.looked(now)
+            act = here.work.act(now)
             if act is Act.END_DRIVER:
                 logs.warn(f"LeaseLost: work of {name} did not end in time after its lease was lost; the driver ends, with all consumers of the group")
                 self.end()
-            elif act is Act.END_WORK and now - one.stepped >= STEP_SECONDS:
-                one.stepped = now
-                one.run.end()
+            elif act is Act.END_WORK and now - here.stepped >= STEP_SECONDS:
+                here.stepped = now
+                here.run.end()
 
     def _begin_alone(self, begin: Begin) -> None:
         """Begins a run. If that fails, this consumer ends, and no other: nothing of it works, so its lease may be released."""
@@ -191,7 +191,7 @@ class GroupDriver:
 
     def gone(self) -> None:
         """Spark has ended: ends the driver. Without this each consumer would be begun again for ever, and fail each time."""
-        names = {key: one.run.name for key, one in list(self.runs.items())}
+        names = {key: here.run.name for key, here in list(self.runs.items())}
         working = tuple(names[key] for key, armed in list(self._doings.items()) if armed and armed.phase == PROCESS and key in names)
         why = "Spark has ended, or did not answer: the driver ends with all consumers of the group. Open batches come again"
         report(Ending(1, "SparkGone", why, working=working))

@@ -44,12 +44,12 @@ def settings(members: Sequence[Member], master: str | None) -> dict[str, str]:
         Refused: an option of a sink is wrong, or two sinks ask for different values.
     """
     whole = shared_spark.of_all(members)
-    found = dict[str, str]()
-    for one in members:
-        asked = spark_start.settings(shared_spark.with_pipeline(whole, one), None, master)
+    whole_settings = dict[str, str]()
+    for member in members:
+        asked = spark_start.settings(shared_spark.with_pipeline(whole, member), None, master)
         for key, value in asked.items():
-            found[key] = shared_spark.joined(key, found.get(key), value, one)
-    return found
+            whole_settings[key] = shared_spark.joined(key, whole_settings.get(key), value, member)
+    return whole_settings
 
 
 def start(members: Sequence[Member], master: str | None) -> SparkSession:
@@ -106,7 +106,7 @@ def of_files(
         Refused: a configuration is wrong, or a sink's options are.
     """
     members = [shared_spark.member(path, with_end(configuration(path), until)) for path in paths]
-    configs = {one.key: one.config for one in members}
+    configs = {member.key: member.config for member in members}
     return GroupDriver(lambda begin: configs[begin.name], start(members, master), share, up), shared_spark.of_all(members)
 
 

@@ -48,8 +48,8 @@ class GroupExecutors:
         target.apply(target.total if wanted is None else wanted)
         live, draining = target.live, drains(target, self._prefix)
         self._reporter.update(lambda _report: replace(WITHOUT_SHARDS, phase=ReportPhase.RUNNING, executors=live, draining=draining))
-        for one in list(self._driver.runs.values()):
+        for here in list(self._driver.runs.values()):
             try:
-                one.run.report(live)
+                here.run.report(live)
             except Exception:
                 log.exception("a report was not made")

@@ -123,5 +123,5 @@ def parsed(text: bytes) -> Message:
         ValueError, KeyError, TypeError: it was cut, or another version wrote it.
     """
     values: dict[str, Any] = json.loads(text)
-    found: Message = KINDS[values.pop("kind")](**values)
-    return found
+    message: Message = KINDS[values.pop("kind")](**values)
+    return message

@@ -69,8 +69,8 @@ class PodReports:
     def say(self, words: Mapping[str, Json]) -> None:
         """All reports as they are now. One that is left out is no longer written."""
         self.reports = {name: self.reports.get(name) or OneReport({}) for name in words}
-        for name, one in self.reports.items():
-            one.words = words[name]
+        for name, report in self.reports.items():
+            report.words = words[name]
 
     def see(self, notes: Mapping[str, str], gone: list[str]) -> None:
         """The annotations as they are, after the last patch. A report that somebody removed is written again: an end would be waited for.
@@ -80,23 +80,23 @@ class PodReports:
             gone: reports that are to be removed.
         """
         self.gone = set(gone) - self.reports.keys()
-        for name, one in self.reports.items():
-            one.failed |= one.begun is not None and name not in notes
+        for name, report in self.reports.items():
+            report.failed |= report.begun is not None and name not in notes
 
     def wait(self, now: float) -> float:
         """Seconds until a patch is to be written."""
         since = now - self._patched_at
-        if any(one.urgent for one in self.reports.values()):
+        if any(report.urgent for report in self.reports.values()):
             return max(0.0, READY_SECONDS - since)
-        if self.gone or any(one.is_due(now) for one in self.reports.values()):
+        if self.gone or any(report.is_due(now) for report in self.reports.values()):
             return max(0.0, REPORT_SECONDS - since)
         return ALIVE_SECONDS
 
     def begin(self, now: float) -> dict[str, str | None]:
         """The patch to write now: every report that is due."""
-        due = {name: one for name, one in self.reports.items() if one.is_due(now)}
+        due = {name: report for name, report in self.reports.items() if report.is_due(now)}
         self._patched_at, self._sent = now, tuple(due)
-        return {name: one.begin(now) for name, one in due.items()} | dict.fromkeys(self.gone)
+        return {name: report.begin(now) for name, report in due.items()} | dict.fromkeys(self.gone)
 
     def fail(self) -> None:
         """The patch may not have arrived: its reports are due again in `REPORT_SECONDS`."""

@@ -130,12 +130,12 @@ class PoolSeats:
         except Exception as error:  # noqa: BLE001 - the next look asks again; what runs continues
             logs.warn(f"the annotations of this pod could not be read: {error}")
             return
-        for one in self.book.changes(notes, term=self.stop.is_set()):
-            if isinstance(one, BeginSeat):
-                self._begin(one.seat)
+        for change in self.book.changes(notes, term=self.stop.is_set()):
+            if isinstance(change, BeginSeat):
+                self._begin(change.seat)
             else:
-                logs.say(f"{self.runs[one.key].member.name}: drains")
-                self.runs[one.key].stop.set()
+                logs.say(f"{self.runs[change.key].member.name}: drains")
+                self.runs[change.key].stop.set()
         for key, how in self.book.ended.items():
             self.seat_reports.setdefault(key, {"exit": _exit(how, len(self.seat_reports))})
         self.seat_reports = {key: words for key, words in self.seat_reports.items() if key in self.book.running or key in self.book.ended}

@@ -86,7 +86,7 @@ def run(options: GroupOptions) -> int:
     shared_spark.check(members)
     master, until = options.master, options.until.option if options.until else None
     given = {"--slot-share": repr(options.share)} | ({"--master": master} if master else {}) | ({"--until": until} if until else {})
-    words = [word for pair in (*(("--config", str(one.path)) for one in members), *given.items()) for word in pair]
+    words = [word for pair in (*(("--config", str(member.path)) for member in members), *given.items()) for word in pair]
     with driving(words, environment) as group:
         endings = until_all_ended(group, members)
     return finish(summary([*endings, *refused]))
@@ -108,11 +108,11 @@ def until_all_ended(group: GroupSupervisor, members: Sequence[Member]) -> list[E
     stop, endings = threading.Event(), list[Ending]()
     set_on_term(stop, lambda: logs.say("SIGTERM: all consumers drain"))
     signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    for one in members:
-        group.begin(ConsumerLease(one, group.link, stop))
+    for member in members:
+        group.begin(ConsumerLease(member, group.link, stop))
     while group.leases and not group.link.gone:
         group.wait(LOOK_SECONDS)
-        endings += [one.ending for one in group.ended() if one.ending is not None]
+        endings += [member.ending for member in group.ended() if member.ending is not None]
     how = group.close()
     return endings if how is None else [how]
 
@@ -134,14 +134,14 @@ def checked(options: GroupOptions) -> tuple[list[Member], list[Ending], dict[str
 
     with ThreadPoolExecutor(CHECKED_AT_ONCE) as pool:
         results = list(zip(options.paths, pool.map(check, options.paths), strict=True))
-    refused = [(path, found) for path, found in results if isinstance(found, SluiceError)]
+    refused = [(path, passed) for path, passed in results if isinstance(passed, SluiceError)]
     for path, error in refused:
         logs.warn(f"{path}: {type(error).__name__}: {error}. This consumer does not start; the others do")
-    found = [one for _, one in results if not isinstance(one, SluiceError)]
-    if not found:
+    passed = [result for _, result in results if not isinstance(result, SluiceError)]
+    if not passed:
         raise Refused(f"no consumer can start; the first one, {options.paths[0]}: {refused[0][1]}")
-    environment: Mapping[str, str] = {name: value for _, more in found for name, value in more.items()}
-    return [one for one, _ in found], [ending_of(error) for _, error in refused], dict(environment)
+    environment: Mapping[str, str] = {name: value for _, more in passed for name, value in more.items()}
+    return [result for result, _ in passed], [ending_of(error) for _, error in refused], dict(environment)
 
 
 def summary(endings: Sequence[Ending]) -> Ending:
@@ -222,7 +222,7 @@ class GroupSupervisor:
         if child.returncode and child.returncode > 0 and child.gave_its_word():
             return Ending(child.returncode, "", "")  # it has said why itself
         how = f"was killed by signal {-child.returncode}" if child.returncode < 0 else f"ended with exit status {child.returncode}"
-        busy = [(one.member.name, one.doing.batch) for one in self.leases.values() if one.doing and one.doing.phase == PROCESS]
+        busy = [(lease.member.name, lease.doing.batch) for lease in self.leases.values() if lease.doing and lease.doing.phase == PROCESS]
         named = ", ".join(f"{name} ({f'batch {batch}' if batch else 'prepare'})" for name, batch in busy) or "no consumer"
         words = f"the driver of the group {how}; `process` or `prepare` was running for {named}. All leases run out, and open batches come again"
         return Ending(1, "DriverExited", words, working=tuple(name for name, _ in busy))

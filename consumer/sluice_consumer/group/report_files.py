@@ -42,7 +42,7 @@ class ReportFile(Reporter):
 def words(path: Path) -> dict[str, Any]:
     """The report in a file, without its number; {}: there is none."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        report: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return {name: value for name, value in found.items() if name != "number"}
+    return {name: value for name, value in report.items() if name != "number"}

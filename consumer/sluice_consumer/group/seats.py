@@ -98,14 +98,14 @@ def seat_of(key: SeatKey, written: Json, limits: SeatLimits) -> MemberSeat:
 
 def _object(key: SeatKey, text: str) -> Json:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Refused(f"{SEAT}{key}: is not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise Refused(f"{SEAT}{key}: must be an object")
-    if not isinstance(found.get("pod"), str):
+    if not isinstance(document.get("pod"), str):
         raise Refused(f"{SEAT}{key}: pod: must be the uid of the pod")
-    return found
+    return document
 
 
 def drained(why: str) -> Ending:
@@ -180,7 +180,7 @@ class SeatBook:
         if (why := self._unwanted(key, notes, term=term)) is not None:
             self._answer(key, why)
             return None
-        if any(one.consumer == key.consumer for one in self.running):
+        if any(seat_key.consumer == key.consumer for seat_key in self.running):
             return None  # once that one has ended
         try:
             seat = seat_of(key, written, self.limits)

@@ -64,34 +64,34 @@ def check(members: Sequence[Member]) -> None:
     """
     for what, of in (("name", _name), ("checkpoints.table", _table)):
         seen: dict[object, Member] = {}
-        for one in members:
-            if (other := seen.setdefault(of(one), one)) is not one:
-                raise Refused(f"{one.path}: {what}: {other.path} has the same; give each consumer of a group its own")
-    _agreed(members, "metrics", {one.name: one.config.metrics for one in members if one.config.metrics is not None})
-    for key in sorted({key for one in members for key in one.config.spark_conf} - set(OWN)):
-        _agreed(members, f"sparkConf.{key}", {one.name: one.config.spark_conf[key] for one in members if key in one.config.spark_conf})
+        for member in members:
+            if (other := seen.setdefault(of(member), member)) is not member:
+                raise Refused(f"{member.path}: {what}: {other.path} has the same; give each consumer of a group its own")
+    _agreed(members, "metrics", {member.name: member.config.metrics for member in members if member.config.metrics is not None})
+    for key in sorted({key for member in members for key in member.config.spark_conf} - set(OWN)):
+        _agreed(members, f"sparkConf.{key}", {member.name: member.config.spark_conf[key] for member in members if key in member.config.spark_conf})
 
 
-def _name(one: Member) -> object:
-    return one.name
+def _name(member: Member) -> object:
+    return member.name
 
 
-def _table(one: Member) -> object:
-    stream = one.config.stream
-    return stream.region, stream.dynamodb_endpoint, one.config.checkpoints.table
+def _table(member: Member) -> object:
+    stream = member.config.stream
+    return stream.region, stream.dynamodb_endpoint, member.config.checkpoints.table
 
 
 def _agreed(members: Sequence[Member], what: str, given: Mapping[str, object]) -> None:
     first = next(iter(given), "")
     for name, value in given.items():
         if value != given[first]:
-            paths = {one.name: one.path for one in members}
+            paths = {member.name: member.path for member in members}
             raise Refused(f"{paths[name]}: {what}: {paths[first]} has another value, and all consumers of a group share one Spark; use one value")
 
 
 def of_all(members: Sequence[Member]) -> Config:
     """The configuration that the session of the group is started with: the settings of all, and the shortest lease and time limit."""
-    configs = [one.config for one in members]
+    configs = [member.config for member in members]
     shared = {key: value for config in configs for key, value in config.spark_conf.items() if key not in OWN}
     least = min(config.batch.max_seconds or MAX_SECONDS for config in configs)
     return replace(
@@ -104,9 +104,9 @@ def of_all(members: Sequence[Member]) -> Config:
     )
 
 
-def with_pipeline(whole: Config, one: Member) -> Config:
+def with_pipeline(whole: Config, member: Member) -> Config:
     """The configuration of the group, with the pipeline of one consumer, whose sink may ask for settings."""
-    return replace(whole, pipeline=one.config.pipeline)
+    return replace(whole, pipeline=member.config.pipeline)
 
 
 def joined(key: str, before: str | None, asked: str, by: Member) -> str:

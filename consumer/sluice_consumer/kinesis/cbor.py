@@ -52,10 +52,10 @@ def _leapt(body: bytes) -> dict[str, Any] | None:
     from sluice_consumer.kinesis import cbor_vectorized  # noqa: PLC0415 - numpy and Arrow, which only those who read records need
 
     try:
-        found = cbor_vectorized.read(body, at + len(NAMED), WORTH_IT)
-        if found is None:
+        leapt = cbor_vectorized.read(body, at + len(NAMED), WORTH_IT)
+        if leapt is None:
             return None
-        records, end = found
+        records, end = leapt
         before = _pairs(body[1:at] + b"\xff")
         after = _pairs(body[end:] + (b"" if body[0] == 0xBF else b"\xff"))
     except (ValueError, IndexError):
@@ -94,7 +94,7 @@ def columns(records: Any) -> RecordColumns:
     if not isinstance(records, list):
         raise ValueError(f"records are an array, not {type(records).__name__}")  # noqa: TRY004 - as every other reply that is none
     try:
-        found = Records(
+        read = Records(
             sequence=[record["SequenceNumber"] for record in records],
             partition_key=[record["PartitionKey"] for record in records],
             data=[record["Data"] for record in records],
@@ -102,10 +102,10 @@ def columns(records: Any) -> RecordColumns:
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"records that are not Kinesis': {error!r}") from error
-    texts = (*found.sequence, *found.partition_key)
-    if not all(type(text) is str for text in texts) or not all(type(data) is bytes for data in found.data):
+    texts = (*read.sequence, *read.partition_key)
+    if not all(type(text) is str for text in texts) or not all(type(data) is bytes for data in read.data):
         raise ValueError("payloads are bytes, numbers and keys are text")
-    return found
+    return read
 
 
 def millis(value: Any) -> int:

@@ -233,14 +233,14 @@ class _Page:
         candidates = np.fromiter((self._body.find(mark, at) for at in range(first + step, size, step)), np.int64)
         cursors = np.unique(np.append(candidates[candidates >= 0], first))
         limits, who = np.append(cursors[1:], size), np.arange(len(cursors))
-        found = list[tuple[Places, Places]]()
+        steps = list[tuple[Places, Places]]()
         while len(who):
-            found.append((who, self._step(cursors)))
-            cursors = found[-1][1][-1]
+            steps.append((who, self._step(cursors)))
+            cursors = steps[-1][1][-1]
             inside = cursors < limits[who]
             inside &= self._raw.take(cursors, mode="clip") == mark[0]
             cursors, who = cursors[inside], who[inside]
-        return _in_order(found, len(limits))
+        return _in_order(steps, len(limits))
 
     def _step(self, at: Places) -> Places:
         """Of the records that begin at these offsets, if they are records, a column each.
@@ -281,10 +281,10 @@ class _Page:
         width = len(segment.same)
         if not width:
             return True
-        found = self._at_every_byte(f"V{width}")[at + (segment.length - width)].view(np.uint64)
+        words = self._at_every_byte(f"V{width}")[at + (segment.length - width)].view(np.uint64)
         same, mask = (np.tile(np.frombuffer(each, np.uint64), min(ROWS, len(at))) for each in (segment.same, segment.mask))
-        parts = (found[i : i + len(same)] for i in range(0, len(found), len(same)))
-        return not any((((part ^ same[: len(part)]) & mask[: len(part)]) != 0).any() for part in parts)
+        blocks = (words[i : i + len(same)] for i in range(0, len(words), len(same)))
+        return not any((((block ^ same[: len(block)]) & mask[: len(block)]) != 0).any() for block in blocks)
 
     def packed(self, spans: Spans) -> PackedRecords:
         """The columns.
@@ -299,12 +299,12 @@ class _Page:
         return PackedRecords(arrow_arrays.strings(sequence), arrow_arrays.strings(key), data, arrow_arrays.numbers(millis))
 
 
-def _in_order(found: list[tuple[Places, Places]], cursors: int) -> Places:
+def _in_order(steps: list[tuple[Places, Places]], cursors: int) -> Places:
     """All that the first cursor found, then all of the second, and so on; a pair for each step: which cursors made it, and what they found."""
-    counts = np.bincount(np.concatenate([who for who, _ in found]), minlength=cursors)
+    counts = np.bincount(np.concatenate([who for who, _ in steps]), minlength=cursors)
     begin = np.cumsum(counts) - counts
-    walked = np.empty((len(found[0][1]), int(counts.sum())), np.int64)
-    for number, (who, step) in enumerate(found):
+    walked = np.empty((len(steps[0][1]), int(counts.sum())), np.int64)
+    for number, (who, step) in enumerate(steps):
         walked[:, begin[who] + number] = step
     return walked
 

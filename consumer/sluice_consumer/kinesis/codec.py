@@ -64,7 +64,7 @@ def chosen(environment: Mapping[str, str] = os.environ) -> Codec:
         Refused: it names none.
     """
     asked = environment.get(ENCODING) or "cbor"
-    found = {"cbor": CBOR, "json": JSON}.get(asked.lower())
-    if found is None:
+    codec = {"cbor": CBOR, "json": JSON}.get(asked.lower())
+    if codec is None:
         raise Refused(f"{ENCODING}: {asked!r} is neither cbor nor json")
-    return found
+    return codec

@@ -58,7 +58,7 @@ class Failure:
     @property
     def text(self) -> str:
         """For messages."""
-        return ": ".join(part for part in (self.code or f"HTTP {self.status}", self.message) if part)
+        return ": ".join(word for word in (self.code or f"HTTP {self.status}", self.message) if word)
 
 
 def failure(reply: Failure) -> Exception:
@@ -73,5 +73,5 @@ def failure(reply: Failure) -> Exception:
         advice = f"; {EXPIRED_ADVICE}" if reply.code in EXPIRED_TOKENS else ""
         return Again(reply.text + advice, cause=reply.code or f"HTTP {reply.status}")
     missing = denials.of_call(reply.code, reply.message)
-    told = (f"Kinesis refuses the call: {reply.text}", missing or ADVICE.get(reply.code or str(reply.status)))
-    return (AccessDenied if missing else Refused)("; ".join(part for part in told if part))
+    sentences = (f"Kinesis refuses the call: {reply.text}", missing or ADVICE.get(reply.code or str(reply.status)))
+    return (AccessDenied if missing else Refused)("; ".join(sentence for sentence in sentences if sentence))

@@ -174,8 +174,8 @@ def address(queue: str) -> tuple[str | None, str | None]:
     """Region and endpoint that the URL of a queue names. An endpoint only for hosts other than AWS's own: emulators, VPC endpoints' own names."""
     parts = urlsplit(queue)
     host = parts.hostname or ""
-    found = REGION.search(host)
-    region = (found[1] or found[2]) if found else LEGACY.get(host)
+    match = REGION.search(host)
+    region = (match[1] or match[2]) if match else LEGACY.get(host)
     own = OF_AWS.search(host) and ".vpce." not in host
     return region, None if own else f"{parts.scheme}://{parts.netloc}"
 

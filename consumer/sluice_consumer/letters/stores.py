@@ -119,9 +119,9 @@ class FolderLetters(FileLetters):
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
         with edge.in_terms_of(FIELD, self._path):
             paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
-            found = {path: (PendingName.parse(path), self._read(path)) for path in paths}
-        self._newest = max((name.batch for name, _ in found.values() if name.kind == pending.REJECTED), default=0)
-        return found
+            held = {path: (PendingName.parse(path), self._read(path)) for path in paths}
+        self._newest = max((name.batch for name, _ in held.values() if name.kind == pending.REJECTED), default=0)
+        return held
 
     def publish(self, entry: str) -> bool:
         if not entry.startswith(f"{self._path}/"):

@@ -44,8 +44,8 @@ class Load:
     def committed(self, rows: Iterable[ShardRow], seconds: float) -> None:
         """A batch of these rows was committed. Its time counts once, even if `begin` and `end` marked it already."""
         self._worked(self._clock() - seconds)
-        now, found = self._clock(), frozenset(row.id for row in rows if row.records)
-        self._read = (*(each for each in self._read if each[0] > now - self.window), (now, found))
+        now, shards = self._clock(), frozenset(row.id for row in rows if row.records)
+        self._read = (*(each for each in self._read if each[0] > now - self.window), (now, shards))
 
     def _worked(self, since: float) -> None:
         now = self._clock()
@@ -65,7 +65,7 @@ class Load:
     def active_shards(self) -> int:
         """How many shards gave records in the window. Each is read by one task at a time, so more tasks read no faster."""
         since = self._clock() - self.window
-        return len(frozenset().union(*(found for at, found in self._read if at > since)))
+        return len(frozenset().union(*(shards for at, shards in self._read if at > since)))
 
 
 def steady(before: float | None, now: float) -> float:

@@ -53,7 +53,7 @@ class RowFigures(Collector):
         stream, now = self._consumer.identity, round(self._wall() * 1000)
         yield _gauge(RETENTION, [((), stream.retention_millis / 1000)] if stream else [])
         used = ((row, retention.used(row, stream.retention_millis, now, stream.created_millis)) for row in opened) if stream else ()
-        yield _gauge(USED, (((row.id,), part) for row, part in used))
+        yield _gauge(USED, (((row.id,), share) for row, share in used))
 
     def describe(self) -> Iterable[Metric]:
         """Names and types only."""

@@ -79,9 +79,9 @@ def kind(raised: Raised) -> str:
 
 def signature(raised: Raised) -> str:
     """By which two failures are compared: the class, its codes, and the user's line."""
-    told = next((one for one in raised.chain if not _carries(one)), raised.chain[-1] if raised.chain else RaisedLink(()))
-    name = next(iter(told.kinds), "").rpartition(".")[2]
-    return " ".join([name, *told.codes, *([f"at {raised.place}"] if raised.place else [])])
+    link = next((each for each in raised.chain if not _carries(each)), raised.chain[-1] if raised.chain else RaisedLink(()))
+    name = next(iter(link.kinds), "").rpartition(".")[2]
+    return " ".join([name, *link.codes, *([f"at {raised.place}"] if raised.place else [])])
 
 
 def _carries(thrown: RaisedLink) -> bool:

@@ -13,11 +13,11 @@ Classes = dict[str, frozenset[str]]
 
 def _classes(table: str) -> Classes:
     """Of lines `package: Name Name`; a package may have several."""
-    found: dict[str, set[str]] = defaultdict(set)
+    classes: dict[str, set[str]] = defaultdict(set)
     for line in table.strip().splitlines():
         package, _, names = line.partition(":")
-        found[package.strip()].update(names.split())
-    return {package: frozenset(names) for package, names in found.items()}
+        classes[package.strip()].update(names.split())
+    return {package: frozenset(names) for package, names in classes.items()}
 
 
 def _words(text: str) -> frozenset[str]:

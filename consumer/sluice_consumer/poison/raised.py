@@ -44,12 +44,12 @@ def chain(error: BaseException) -> Iterator[tuple[BaseException, bool]]:
 
 
 def _behind(error: BaseException, implied: bool) -> list[tuple[BaseException, bool]]:  # noqa: FBT001 - of a pair
-    found: list[tuple[BaseException, bool]] = []
+    behind: list[tuple[BaseException, bool]] = []
     if error.__cause__ is not None:
-        found.append((error.__cause__, implied))
+        behind.append((error.__cause__, implied))
     elif error.__context__ is not None and not error.__suppress_context__:
-        found.append((error.__context__, True))
-    return found + [(one, True) for one in getattr(error, "exceptions", ()) if isinstance(one, BaseException)][:DEEPEST]
+        behind.append((error.__context__, True))
+    return behind + [(each, True) for each in getattr(error, "exceptions", ()) if isinstance(each, BaseException)][:DEEPEST]
 
 
 def thrown(error: BaseException, *, implied: bool = False) -> RaisedLink:
@@ -131,8 +131,8 @@ def _retriable(error: Any) -> Iterator[str]:
 
 
 def _brokers(error: Any) -> Iterator[str]:
-    said = error.args[0]
-    if said.retriable() or said.name() in BROKERS:
+    answer = error.args[0]
+    if answer.retriable() or answer.name() in BROKERS:
         yield "retriable:yes"
 
 

@@ -72,18 +72,18 @@ def tell(sparks: Any, error: BaseException, outfile: Any, *how: Any, **named: An
     with contextlib.redirect_stderr(io.StringIO()):
         sparks(error, written, *how, **named)
     trace = written.getvalue()[LENGTHS:].decode() or _trace(error)
-    told = (first + bounded(trace, LONGEST)).encode("utf-8", "backslashreplace")
+    message = (first + bounded(trace, LONGEST)).encode("utf-8", "backslashreplace")
     with contextlib.suppress(OSError):  # Spark has hung up
-        outfile.write(written.getvalue()[:4] + len(told).to_bytes(4, "big") + told)
+        outfile.write(written.getvalue()[:4] + len(message).to_bytes(4, "big") + message)
 
 
 def header(error: BaseException) -> str:
     """The first line: the chain of the exception, the user's line, and the words of a refusal of ours."""
-    chain = [asdict(raised.thrown(one, implied=implied)) for one, implied in raised.chain(error)]
-    told: dict[str, Any] = {"chain": chain, "place": raised.place(error)}
+    chain = [asdict(raised.thrown(each, implied=implied)) for each, implied in raised.chain(error)]
+    document: dict[str, Any] = {"chain": chain, "place": raised.place(error)}
     if isinstance(error, Refused):
-        told["refused"] = asdict(TaskRefusal(type(error).__name__, bounded(str(error), REFUSAL)))
-    return f"{FORMAT}{json.dumps(told)}\n"
+        document["refused"] = asdict(TaskRefusal(type(error).__name__, bounded(str(error), REFUSAL)))
+    return f"{FORMAT}{json.dumps(document)}\n"
 
 
 def parsed(text: str) -> Raised | None:
@@ -93,17 +93,17 @@ def parsed(text: str) -> Raised | None:
     What comes after it may be a record's.
     """
     start = BEFORE.match(text)
-    said = text[start.end() :] if start else text
-    if said.startswith(FORMAT):
-        return _parsed(said[len(FORMAT) :].partition("\n")[0])
-    if not said.startswith(TRACEBACK):
+    words = text[start.end() :] if start else text
+    if words.startswith(FORMAT):
+        return _parsed(words[len(FORMAT) :].partition("\n")[0])
+    if not words.startswith(TRACEBACK):
         return None
-    match = FIRST.match(said, len(TRACEBACK))
+    match = FIRST.match(words, len(TRACEBACK))
     if match is None:
         return Raised(())
     kind = match["kind"] if "." in match["kind"] else f"builtins.{match['kind']}"
-    codes = AWS.match(said, match.end()) if kind.startswith("botocore.") else None
-    frames = [frame for frame in FRAME.findall(said[: match.start("kind")]) if not raised.LIBRARY.search(frame[0])]
+    codes = AWS.match(words, match.end()) if kind.startswith("botocore.") else None
+    frames = [frame for frame in FRAME.findall(words[: match.start("kind")]) if not raised.LIBRARY.search(frame[0])]
     place = ":".join(frames[-1]) if frames else ""
     return Raised((RaisedLink((kind,), (f"aws:{codes[1]}",) if codes else (), implied=True),), place)
 
@@ -120,9 +120,9 @@ def bounded(text: str, longest: int) -> str:
 
 def _parsed(line: str) -> Raised | None:
     try:
-        told = json.loads(line)
-        chain = tuple(RaisedLink(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])
-        return Raised(chain, told["place"], refused=TaskRefusal(**told["refused"]) if "refused" in told else None)
+        document = json.loads(line)
+        chain = tuple(RaisedLink(tuple(link["kinds"]), tuple(link["codes"]), link["implied"]) for link in document["chain"])
+        return Raised(chain, document["place"], refused=TaskRefusal(**document["refused"]) if "refused" in document else None)
     except (ValueError, KeyError, TypeError):
         return None
 

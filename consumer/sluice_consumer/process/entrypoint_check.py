@@ -57,8 +57,8 @@ def _spec(name: str, package: ModuleSpec | None) -> ModuleSpec | None:
     path = package.submodule_search_locations if package else None
     if package is not None and path is None:
         return None
-    found = (finder.find_spec(name, path, None) for finder in sys.meta_path)
-    return next((spec for spec in found if spec is not None), None)
+    specs = (finder.find_spec(name, path, None) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec is not None), None)
 
 
 def _source(spec: ModuleSpec) -> str | None:

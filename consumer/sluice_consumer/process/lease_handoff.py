@@ -55,8 +55,8 @@ def _line(source: FileIO) -> dict[str, Any]:
     line = source.readline()
     if not line.endswith(b"\n"):
         sys.exit("the supervisor gave no orders")
-    found: dict[str, Any] = json.loads(line)
-    return found
+    document: dict[str, Any] = json.loads(line)
+    return document
 
 
 def standard_input() -> FileIO:

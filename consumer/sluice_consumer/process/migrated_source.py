@@ -30,20 +30,20 @@ def watch(ended: Callable[[float], bool], read: Callable[[], Positions], tell: C
         tell: called with the number of positions that have moved since the look before.
     """
     seen: Positions | None = None
-    pause, said = SECONDS, ""
+    pause, logged = SECONDS, ""
     while not ended(pause):
         try:
-            found = read()
+            positions = read()
         except Exception as error:  # noqa: BLE001 - whatever it is
             pause = AGAIN_SECONDS if isinstance(error, Refused) else SECONDS
-            if said != str(error):
-                said = str(error)
-                log.warning("whether the consumer that was replaced still works is not known: %s", said)
+            if logged != str(error):
+                logged = str(error)
+                log.warning("whether the consumer that was replaced still works is not known: %s", logged)
             continue
         if seen is not None:
-            tell(sum(found.get(shard) != seen.get(shard) for shard in found.keys() | seen.keys()))
+            tell(sum(positions.get(shard) != seen.get(shard) for shard in positions.keys() | seen.keys()))
         pause = SECONDS if seen is None else AGAIN_SECONDS
-        seen = found
+        seen = positions
 
 
 def positions(tables: SourceTables, claim: MigrationClaim, stream: StreamIdentity) -> Positions:
@@ -52,6 +52,6 @@ def positions(tables: SourceTables, claim: MigrationClaim, stream: StreamIdentit
     Raises:
         Refused: the table is gone or in another format, or it may not be read.
     """
-    found, snapshot = take_snapshot(tables, claim.row.source, claim.row.format)
+    source, snapshot = take_snapshot(tables, claim.row.source, claim.row.format)
     left = snapshot.without(claim.chosen("ignore-attribute"), claim.chosen("ignore-row"))
-    return {shard.id: shard.stored for shard in found.read(left, stream).shards}
+    return {shard.id: shard.stored for shard in source.read(left, stream).shards}

@@ -83,18 +83,18 @@ class PodAnnotations:
     def _call(self, method: str, body: bytes, more: Mapping[str, str] | None = None) -> dict[str, Any]:
         given = {"Authorization": f"Bearer {self._token.read_text().strip()}", "Accept": "application/json", **(more or {})}
         reply = self._connections.request(method, self._url, body=body or None, headers=given)
-        found = _object(reply.data)
-        if reply.status >= 300 or found.get("kind") != "Pod":
-            raise PodCallRefused(f"{method} of the pod: {reply.status} {reply.reason}: {found.get('message', '')}")
-        return found
+        answer = _object(reply.data)
+        if reply.status >= 300 or answer.get("kind") != "Pod":
+            raise PodCallRefused(f"{method} of the pod: {reply.status} {reply.reason}: {answer.get('message', '')}")
+        return answer
 
 
 def _object(data: bytes) -> dict[str, Any]:
     """The object of a reply; of any other reply, its beginning as a message."""
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(data)
-        if isinstance(found, dict):
-            return found
+        document = json.loads(data)
+        if isinstance(document, dict):
+            return document
     return {"message": data[:WORDS].decode(errors="replace")}
 
 
@@ -123,8 +123,8 @@ def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
 
 def spec(environment: Mapping[str, str] = os.environ) -> SpecName:
     """The version of this driver's spec. Outside Kubernetes a person may say it."""
-    told = (environment.get(name, "")[:SPEC_CHARACTERS] or None for name in (SPEC_HASH, IMAGE))
-    return SpecName(*told)
+    named = (environment.get(name, "")[:SPEC_CHARACTERS] or None for name in (SPEC_HASH, IMAGE))
+    return SpecName(*named)
 
 
 class Annotations(Protocol):

@@ -55,15 +55,15 @@ def _consumer(config: Config) -> str:
     return row.consumer_id
 
 
-def _report(one: Rollback, output: Output) -> None:
+def _report(plan: Rollback, output: Output) -> None:
     if output.as_json:
-        output.document({**asdict(one), "message": rollback.summary(one)})
+        output.document({**asdict(plan), "message": rollback.summary(plan)})
         return
-    end = ";" if one.sink != "parquet" else ""
-    for statement in one.statements:
+    end = ";" if plan.sink != "parquet" else ""
+    for statement in plan.statements:
         output.out.file.write(f"{statement}{end}\n")
-    output.log.print(escape(rollback.summary(one)), soft_wrap=True)
-    for each in one.others:
+    output.log.print(escape(rollback.summary(plan)), soft_wrap=True)
+    for each in plan.others:
         output.log.print(f"[yellow]also taken out[/] {escape(each)}", soft_wrap=True)
-    for each in one.stays:
+    for each in plan.stays:
         output.log.print(f"stays: {escape(each)}", soft_wrap=True)

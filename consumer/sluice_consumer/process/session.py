@@ -234,7 +234,7 @@ class Session:
             self._rest,
             self._patience(),
             state=self._failing,
-            excluded=lambda told: self._progress.warnings.keep(WarningReason.POISON_EXCLUDED, told),
+            excluded=lambda text: self._progress.warnings.keep(WarningReason.POISON_EXCLUDED, text),
         )
         isolator = poison_ports.isolator(self.consumer, engine, how, here)
         self._unpublished()
@@ -251,9 +251,9 @@ class Session:
         """As long as a batch that does not move, at most: a wait that cannot be switched off."""
         return SettlePatience(self._config.lease_duration_seconds, self._config.batch.max_seconds or MAX_SECONDS)
 
-    def _failing(self, told: str | None) -> None:
+    def _failing(self, text: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""
-        self._progress.warnings.lasts(WarningReason.ISOLATING, told, again=True)
+        self._progress.warnings.lasts(WarningReason.ISOLATING, text, again=True)
         self._reporter.update(self._progress.onto)
 
     def close(self) -> None:

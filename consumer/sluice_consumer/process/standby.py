@@ -70,10 +70,10 @@ def take(
             raise DriverOver("the driver that stood by has ended")
         state.paused(driver.ready)
 
-    told = Announcement()
+    announce = Announcement()
 
     def notify(error: SluiceError) -> None:
-        told(error)
+        announce(error)
         if isinstance(error, ServiceUnavailable):
             state.missed(error)
 

@@ -146,9 +146,9 @@ def check_migration(config: Config, store: CheckpointStore) -> None:
         return
     row = store.migration()
     if row is None or row.state != "COMPLETE" or row.source != config.migrate_from.table:
-        found = "none" if row is None else f"{row.state} from {row.source}"
+        migration = "none" if row is None else f"{row.state} from {row.source}"
         raise Refused(
-            f"migrateFrom.table: {store.table.name} holds no complete migration of {config.migrate_from.table} (found: {found}); "
+            f"migrateFrom.table: {store.table.name} holds no complete migration of {config.migrate_from.table} (found: {migration}); "
             f"{migrate_command(config, config.migrate_from)}"
         )
 

@@ -62,8 +62,8 @@ class ConsumerLetters:
             Refused: a file of them is none.
         """
         files = [path for path, _ in self.store.files(self.path(pending.FOLDER)) if path.endswith(pending.SUFFIX)]
-        found = (letter for file in files for letter in self._held(self.path(f"{pending.FOLDER}/{file}")))
-        return {letter.name: letter for letter in found}
+        letters = (letter for file in files for letter in self._held(self.path(f"{pending.FOLDER}/{file}")))
+        return {letter.name: letter for letter in letters}
 
     def publish(self, entries: Sequence[str]) -> None:
         """Makes dead letters final of which the checkpoint table says that their batch is committed; the next driver does what is left to do.
@@ -82,9 +82,9 @@ class ConsumerLetters:
         Raises:
             Refused: it is not there, or it is not a dead letter.
         """
-        if ".." not in name.split("/") and not self.store.exists(self.path(name)) and (found := self.pending().get(name)) is not None:
+        if ".." not in name.split("/") and not self.store.exists(self.path(name)) and (letter := self.pending().get(name)) is not None:
             raise Refused(
-                f"{name}: is pending: batch {found.batch} is not known to be committed. Wait until it is; a driver that has just "
+                f"{name}: is pending: batch {letter.batch} is not known to be committed. Wait until it is; a driver that has just "
                 "started publishes what the previous one left"
             )
         if ".." in name.split("/") or not self.store.exists(self.path(name)):
@@ -100,24 +100,26 @@ class ConsumerLetters:
         files = (f"{FOLDER}/{path}" for path, _ in self.store.files(self.path(FOLDER)) if path.endswith((BEGUN, ENDED)))
         return log_of((name, self.store.read(self.path(name)).decode()) for name in files)
 
-    def begin(self, one: Redrive) -> None:
+    def begin(self, redrive: Redrive) -> None:
         """Fixes what a redrive contains.
 
         Raises:
             Refused: somebody else began one at the same time.
         """
-        if not self.store.create(self.path(one.name + BEGUN), one.begun_json().encode()):
-            raise Refused(f"another redrive was begun at the same time: look at it with `dead-letters list`, and run this again ({one.name}{BEGUN})")
+        if not self.store.create(self.path(redrive.name + BEGUN), redrive.begun_json().encode()):
+            raise Refused(
+                f"another redrive was begun at the same time: look at it with `dead-letters list`, and run this again ({redrive.name}{BEGUN})"
+            )
 
-    def end(self, one: Redrive) -> None:
+    def end(self, redrive: Redrive) -> None:
         """Says how it ended.
 
         Raises:
             Refused: somebody else has ended it since.
         """
-        path, content = self.path(one.name + ENDED), one.ended_json()
+        path, content = self.path(redrive.name + ENDED), redrive.ended_json()
         if not self.store.create(path, content.encode()) and self.store.read(path).decode() != content:
-            raise Refused(f"redrive {one.number} is {one.ended}, but somebody else has ended it in another way: {path}")
+            raise Refused(f"redrive {redrive.number} is {redrive.ended}, but somebody else has ended it in another way: {path}")
 
     def path(self, name: str) -> str:
         """Where a file of this consumer is."""
@@ -133,11 +135,11 @@ class RejectedAgain:
     A run that died may have stored the others, so they stay rejected: the next run is without them. One that raised has rejected nothing.
     """
 
-    def __init__(self, letters: ConsumerLetters, one: Redrive) -> None:
+    def __init__(self, letters: ConsumerLetters, redrive: Redrive) -> None:
         """Reads what runs of it that died have rejected."""
-        self._letters, self._name, self._mine = letters, one.name, dict[str, set[str]]()
+        self._letters, self._name, self._mine = letters, redrive.name, dict[str, set[str]]()
         files = [f"{FOLDER}/{path}" for path, _ in letters.store.files(letters.path(FOLDER)) if path.endswith(REJECTED)]
-        mine = [name for name in files if name.startswith(f"{one.name}.")]
+        mine = [name for name in files if name.startswith(f"{redrive.name}.")]
         self.before: frozenset[str] = frozenset().union(*(json.loads(letters.store.read(letters.path(name))) for name in mine))
 
     @property
@@ -164,27 +166,27 @@ def chosen(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> l
     return [name for name in letters.names() if log.of(name) is None][:MOST]
 
 
-def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
+def run(spark: SparkSession, config: Config, letters: ConsumerLetters, redrive: Redrive, *, replay: bool) -> Redrive:
     """Gives the dead letters to `process`, and returns the redrive as ended.
 
     Raises:
         JobsNotDone, or whatever `process` raises: the redrive has not ended.
     """
-    rejected = RejectedAgain(letters, one)
-    found = [letters.letter(name) for name in one.letters if name not in rejected.before]
+    rejected = RejectedAgain(letters, redrive)
+    chosen = [letters.letter(name) for name in redrive.letters if name not in rejected.before]
     process, jobs = load(config.pipeline.entrypoint), Jobs(SparkStatus(spark))
     prepare(process, spark, config.pipeline.args)
-    shards = tuple(sorted({letter.shard for letter in found}))
-    info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
+    shards = tuple(sorted({letter.shard for letter in chosen}))
+    info = BatchInfo(f"{letters.consumer}-redrive", redrive.number, replay, config.stream.name, shards, config.pipeline.args)
     pipelines.LETTERS.keep(info.consumer, rejected)
     pipelines.LETTERS.begin(info.consumer)
     try:
-        process(frame(spark, found), info)
+        process(frame(spark, chosen), info)
     except Exception:
         pipelines.LETTERS.raised(info.consumer)
         raise
     jobs.check()
-    return replace(one, ended=PROCESSED, rejected=rejected.names)
+    return replace(redrive, ended=PROCESSED, rejected=rejected.names)
 
 
 def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
@@ -193,9 +195,9 @@ def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
 
 
 def _rows(letters: Sequence[DeadLetter]) -> Iterator[tuple[Any, ...]]:
-    for one in sorted(letters, key=lambda letter: (letter.shard, int(letter.sequence), letter.sub)):
-        arrival = datetime.datetime.fromtimestamp(one.arrival_millis / 1000, datetime.UTC)
-        yield (one.partition_key, bytearray(one.data), one.stream, one.shard, one.sequence, one.sub, arrival)
+    for each in sorted(letters, key=lambda letter: (letter.shard, int(letter.sequence), letter.sub)):
+        arrival = datetime.datetime.fromtimestamp(each.arrival_millis / 1000, datetime.UTC)
+        yield (each.partition_key, bytearray(each.data), each.stream, each.shard, each.sequence, each.sub, arrival)
 
 
 def _folder(config: Config) -> str:
@@ -232,37 +234,39 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
         letters = ConsumerLetters(stores.hadoop_store(spark, root, FIELD), root, owner)
         letters.publish(row.letters if row else ())
         log = letters.log()
-        one = log.open if how != "new" else _next(letters, log, names)
-        if how != "new" and one is None:
+        begun = log.open if how != "new" else _next(letters, log, names)
+        if how != "new" and begun is None:
             raise Refused(f"no redrive of {owner} is open: there is nothing to --{how}")
         waiting = len(letters.pending().keys() - set(letters.names()))
-        if one is None:
+        if begun is None:
             return {"redriven": 0, "pending": waiting}
         if how == "new":
-            letters.begin(one)
-    ended = replace(one, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, one, replay=how == "resume")
+            letters.begin(begun)
+    ended = replace(begun, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, begun, replay=how == "resume")
     with edge.in_terms_of(FIELD, root):
         letters.end(ended)
-    told = {"batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected, "pending": waiting}
-    return {"consumer": f"{owner}-redrive", **told}
+    result = {"batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected, "pending": waiting}
+    return {"consumer": f"{owner}-redrive", **result}
 
 
 def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Redrive | None:
     wanted = chosen(letters, log, names)
     by = f"{socket.gethostname()}/{os.getpid()} at {datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}"
-    one = log.next(wanted, by)  # refuses what is open, too
+    following = log.next(wanted, by)  # refuses what is open, too
     for name in wanted:
         letters.letter(name)  # all of them are there, and are dead letters, before anything is begun
-    return one if wanted else None
+    return following if wanted else None
 
 
-def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
-    many = len(one.letters)
-    logs.say(f"redrive {one.number}: {counted(many, 'letter')} of {letters.consumer} {'goes' if many == 1 else 'go'} through process")
+def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, redrive: Redrive, *, replay: bool) -> Redrive:
+    many = len(redrive.letters)
+    logs.say(f"redrive {redrive.number}: {counted(many, 'letter')} of {letters.consumer} {'goes' if many == 1 else 'go'} through process")
     try:
-        return run(spark, config, letters, one, replay=replay)
+        return run(spark, config, letters, redrive, replay=replay)
     except Exception:
-        logs.warn(f"redrive {one.number} failed, and is open: --resume gives its dead letters to `process` again, --give-up leaves them as they were")
+        logs.warn(
+            f"redrive {redrive.number} failed, and is open: --resume gives its dead letters to `process` again, --give-up leaves them as they were"
+        )
         raise
 
 
@@ -278,7 +282,7 @@ def main(path: Path, consumer: str | None, how: str, master: str, names: tuple[s
     try:
         config = configuration(path)
         _folder(config)  # refused before Spark starts
-        told = redrive(spark_start.session(config, master), config, consumer, names, how)
+        result = redrive(spark_start.session(config, master), config, consumer, names, how)
     except SluiceError as error:
         report(ending_of(error))
         sys.exit(error.exit_code)
@@ -286,7 +290,7 @@ def main(path: Path, consumer: str | None, how: str, master: str, names: tuple[s
         logs.log.exception("process failed")
         report(ending_of(error))
         sys.exit(1)
-    print(json.dumps(told), flush=True)  # noqa: T201 - what this program is for
+    print(json.dumps(result), flush=True)  # noqa: T201 - what this program is for
     os._exit(0)  # Spark has nothing left to say
 
 

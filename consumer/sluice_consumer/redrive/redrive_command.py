@@ -35,17 +35,15 @@ def _redrive(arguments: Sequence[str], output: Output) -> None:
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise RedriveFailed(ended.returncode)
-    told: Item = json.loads(ended.stdout.strip().rpartition("\n")[2])
+    result: Item = json.loads(ended.stdout.strip().rpartition("\n")[2])
     if output.as_json:
-        output.document(told)
-    elif "batch" not in told:
-        output.out.print(f"nothing to redrive{_waiting(told)}", highlight=False)
+        output.document(result)
+    elif "batch" not in result:
+        output.out.print(f"nothing to redrive{_waiting(result)}", highlight=False)
     else:
-        output.out.print(
-            f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {counted(told['redriven'], 'letter')} redriven{_waiting(told)}",
-            highlight=False,
-        )
-        for name in told["rejected"]:
+        count = counted(result["redriven"], "letter")
+        output.out.print(f"batch {result['batch']} of {result['consumer']} is {result['ended']}: {count} redriven{_waiting(result)}", highlight=False)
+        for name in result["rejected"]:
             output.out.print(f"rejected again, and still a dead letter: {escape(name)}", highlight=False)
 
 
@@ -57,5 +55,5 @@ class RedriveFailed(SluiceError):
         self.exit_code = code
 
 
-def _waiting(told: Item) -> str:
-    return f"; {counted(told['pending'], 'letter')} left out: their batches are not known to be committed" if told.get("pending") else ""
+def _waiting(result: Item) -> str:
+    return f"; {counted(result['pending'], 'letter')} left out: their batches are not known to be committed" if result.get("pending") else ""

@@ -54,33 +54,33 @@ def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
         body = data[len(MAGIC) : -DIGEST]
         if hashlib.md5(body, usedforsecurity=False).digest() == data[-DIGEST:]:
             try:
-                keys, found = _parsed(body)
+                keys, records = _parsed(body)
             except Malformed:
                 return [WholeRecord(0, partition_key, data)]
-            if not all(0 <= index < len(keys) for index, _ in found) or _too_large(keys, found, len(body)):
-                return [WholeRecord(len(found) - 1, partition_key, data)]
-            return [UserRecord(sub, keys[index], user) for sub, (index, user) in enumerate(found)]
+            if not all(0 <= index < len(keys) for index, _ in records) or _too_large(keys, records, len(body)):
+                return [WholeRecord(len(records) - 1, partition_key, data)]
+            return [UserRecord(sub, keys[index], user) for sub, (index, user) in enumerate(records)]
     return [WholeRecord(0, partition_key, data)]
 
 
-def _too_large(keys: list[str], found: list[tuple[int, bytes]], size: int) -> bool:
+def _too_large(keys: list[str], records: list[tuple[int, bytes]], size: int) -> bool:
     """Counted only where it might be: for nearly all aggregates a bound says that it is not."""
-    if len(found) * (ROW + 4 * max(map(len, keys), default=0)) + size <= MOST_EXPANDED:
+    if len(records) * (ROW + 4 * max(map(len, keys), default=0)) + size <= MOST_EXPANDED:
         return False
     lengths = [len(key.encode()) for key in keys]
-    return sum(lengths[index] + len(data) + ROW for index, data in found) > MOST_EXPANDED
+    return sum(lengths[index] + len(data) + ROW for index, data in records) > MOST_EXPANDED
 
 
 def _parsed(body: bytes) -> tuple[list[str], list[tuple[int, bytes]]]:
     """Partition keys, and for each user record the index of its key and its data."""
     keys: list[str] = []
-    found: list[tuple[int, bytes]] = []
+    records: list[tuple[int, bytes]] = []
     for tag, value in fields(body, 0, len(body)):
         if tag == RECORD:
-            found.append(_record(body, value))
+            records.append(_record(body, value))
         elif tag == KEY:
             keys.append(text(body[value]))
-    return keys, found
+    return keys, records
 
 
 def _record(body: bytes, where: slice) -> tuple[int, bytes]:

@@ -27,7 +27,7 @@ class RecordColumnSet:
     parts: list[RecordSlice] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return sum(len(part.records) for part in self.parts)
+        return sum(len(piece.records) for piece in self.parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RecordColumnSet) and list(self.rows()) == list(other.rows())
@@ -41,32 +41,32 @@ class RecordColumnSet:
     @property
     def first(self) -> str | None:
         """Sequence number of the first."""
-        return next((part.records.number(0) for part in self.parts), None)
+        return next((piece.records.number(0) for piece in self.parts), None)
 
     @property
     def partition_key(self) -> list[str]:
         """Partition keys."""
-        return [key for part in self.parts for key in part.records.partition_key]
+        return [key for piece in self.parts for key in piece.records.partition_key]
 
     @property
     def data(self) -> list[bytes]:
         """Payloads."""
-        return [data for part in self.parts for data in part.records.data]
+        return [data for piece in self.parts for data in piece.records.data]
 
     @property
     def sequence(self) -> list[str]:
         """Sequence numbers of the Kinesis records."""
-        return [sequence for part in self.parts for sequence in part.records.sequence]
+        return [sequence for piece in self.parts for sequence in piece.records.sequence]
 
     @property
     def sub(self) -> list[int]:
         """Positions within a Kinesis record."""
-        return [sub for part in self.parts for sub in (part.sub or [0] * len(part.records))]
+        return [sub for piece in self.parts for sub in (piece.sub or [0] * len(piece.records))]
 
     @property
     def arrival_millis(self) -> list[int]:
         """Arrival times, epoch milliseconds."""
-        return [millis for part in self.parts for millis in part.records.arrival_millis]
+        return [millis for piece in self.parts for millis in piece.records.arrival_millis]
 
 
 @dataclass(slots=True)
@@ -145,23 +145,23 @@ class RangeBuffer:
         return end
 
     def _take_mixed(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
-        found, sub, had, end = Records(), list[int](), len(self.columns), at
+        taken_apart, sub, had, end = Records(), list[int](), len(self.columns), at
         rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
         for sequence, key, data, arrival in islice(rows, at, None):
             users = _up_to(self.until, sequence, _after(self.start, sequence, user_records(key, data)))
             taken, size = had + len(sub), _size(data, users)
             if taken and (taken + len(users) > max_records or self.delivered + size > max_bytes):
                 break
-            found.partition_key += [user.partition_key for user in users]
-            found.data += [user.data for user in users]
-            found.sequence += [sequence] * len(users)
-            found.arrival_millis += [arrival] * len(users)
+            taken_apart.partition_key += [user.partition_key for user in users]
+            taken_apart.data += [user.data for user in users]
+            taken_apart.sequence += [sequence] * len(users)
+            taken_apart.arrival_millis += [arrival] * len(users)
             sub += [user.sub for user in users]
             self.size += len(data)
             self.delivered += size
             end += 1
         if sub:
-            self.columns.parts.append(RecordSlice(found, sub))
+            self.columns.parts.append(RecordSlice(taken_apart, sub))
         return end
 
 

@@ -67,10 +67,10 @@ class KinesisProber:
                 continue
             except ShardNotFound:
                 return False
-            found = len(page.records) > 0 or page.next_iterator is None
-            self._iterator = None if found else page.next_iterator
-            if found or page.behind_millis == 0:
-                return not found
+            has_news = len(page.records) > 0 or page.next_iterator is None
+            self._iterator = None if has_news else page.next_iterator
+            if has_news or page.behind_millis == 0:
+                return not has_news
         return False
 
     def _page(self) -> Page:

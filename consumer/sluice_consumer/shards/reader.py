@@ -192,8 +192,8 @@ class ShardReader:
         What was read before it vanished is a range of its own; the next one finds out more.
         """
         if len(buffer.columns):
-            found = buffer.columns
-            return Fetched(place.shard_id, place.position, buffer.position, found, buffer.first, buffer.size, 0, buffer.last_arrival_millis)
+            columns = buffer.columns
+            return Fetched(place.shard_id, place.position, buffer.position, columns, buffer.first, buffer.size, 0, buffer.last_arrival_millis)
         listed = self._listed()
         if listed.get(place.shard_id) is not None:
             raise ShardNotFound(f"{place.shard_id} is in the list of shards, but Kinesis does not find it at {place.position}")
@@ -221,10 +221,10 @@ class ShardReader:
             raise Refused(f"stream {identity.name} was deleted and created again: the positions in this table are of another stream")
 
     def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
-        told = ranges.overtaken(place, self._identity, page.server_millis)
-        if told is None and (earlier := ranges.overtaken_before(place, self._identity, page.server_millis)):
+        loss = ranges.overtaken(place, self._identity, page.server_millis)
+        if loss is None and (earlier := ranges.overtaken_before(place, self._identity, page.server_millis)):
             return None if self._is_whole(place) else earlier
-        return told
+        return loss
 
     def _is_whole(self, place: FetchRequest) -> bool:
         """See `_holds`. Where it does, nothing can be missing later either, so a shard that is far behind is not asked with every range."""
@@ -298,13 +298,13 @@ class ShardReader:
                 return False
 
     def _check(self, buffer: RangeBuffer, bound: BoundRange, *, met: bool) -> None:
-        found = buffer.columns
-        if met and len(found) == bound.records and buffer.first == bound.first:
+        columns = buffer.columns
+        if met and len(columns) == bound.records and buffer.first == bound.first:
             return
         raise ReplayShort(
-            f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {counted(bound.records, 'record')}, and now has {len(found)}, "
+            f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {counted(bound.records, 'record')}, and now has {len(columns)}, "
             f"from {buffer.first}{ADVICE if met else ', and its end is not met'}",
-            Fetched(bound.shard_id, bound.start, bound.end, found, buffer.first, buffer.size),
+            Fetched(bound.shard_id, bound.start, bound.end, columns, buffer.first, buffer.size),
             met=met,
         )
 

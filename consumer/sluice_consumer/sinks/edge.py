@@ -74,8 +74,8 @@ def _causes(java: Any) -> Iterator[Any]:
 def _thrown(java: Any) -> Iterator[Thrown]:
     """One exception, and the one of a task that Spark could only send as text."""
     name, message = str(java.getClass().getSimpleName()), str(java.getMessage() or "")
-    found = {field: value for field, read in FIELDS for value in [_field(java, read)] if value}
-    yield Thrown(name, message, found.get("condition", ""), found.get("sqlstate", ""), found.get("aws", ""), int(found.get("http", 0)))
+    fields = {field: value for field, read in FIELDS for value in [_field(java, read)] if value}
+    yield Thrown(name, message, fields.get("condition", ""), fields.get("sqlstate", ""), fields.get("aws", ""), int(fields.get("http", 0)))
     if name == "SparkException" and java.getCause() is None and (match := OF_TASK.match(message)):
         yield Thrown(match["kind"].rpartition(".")[2], match["words"])
 

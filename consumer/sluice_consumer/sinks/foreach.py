@@ -84,8 +84,8 @@ class PartReading:
     @property
     def at(self) -> str:
         if not self._ended:
-            told = "not all rows of part.after were taken" if self._begun else "part.after was not called"
-            raise PositionMisuse(f"part.position: {told}; store the rows of part.after(rows, stored) first, then the position, in one transaction")
+            problem = "not all rows of part.after were taken" if self._begun else "part.after was not called"
+            raise PositionMisuse(f"part.position: {problem}; store the rows of part.after(rows, stored) first, then the position, in one transaction")
         return self._at
 
 
@@ -239,15 +239,15 @@ def refuse_apart(batch: DataFrame) -> None:
     together((row.shardId for row in batch.mapInArrow(_parts, PARTS).collect()), "nothing was stored")
 
 
-def together(shards: Iterable[str], told: str) -> None:
-    """Refuses a shard that is named twice: once for each of its parts. `told`: what has become of its rows.
+def together(shards: Iterable[str], state: str) -> None:
+    """Refuses a shard that is named twice: once for each of its parts. `state`: what has become of its rows.
 
     Raises:
         Refused: naming it.
     """
     if apart := sorted(shard for shard, parts in Counter(shards).items() if parts > 1):
         raise Refused(
-            f"foreach: the rows of {apart[0]} came in several parts, so their positions are not in order; {told}. "
+            f"foreach: the rows of {apart[0]} came in several parts, so their positions are not in order; {state}. "
             "Leave `repartition`, `union` and joins out before `foreach`, or sort: repartition('shardId').sortWithinPartitions('shardId', …)"
         )
 

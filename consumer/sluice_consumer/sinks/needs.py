@@ -60,11 +60,11 @@ def needs_of(config: Config) -> tuple[Need, ...]:
     """
     entrypoint, args = config.pipeline.entrypoint, config.pipeline.args
     built_in = BUILT_IN.get(entrypoint)
-    found = list(built_in(args, config.spark_conf) if built_in else _own(entrypoint, args, config.spark_conf))
+    needs = list(built_in(args, config.spark_conf) if built_in else _own(entrypoint, args, config.spark_conf))
     if config.on_error and config.on_error.dead_letter and config.on_error.dead_letter.path:
         path = config.on_error.dead_letter.path
-        found += _stored("onError.deadLetter.path", path, config.spark_conf)
-    return tuple(found)
+        needs += _stored("onError.deadLetter.path", path, config.spark_conf)
+    return tuple(needs)
 
 
 def scheme_of(path: str) -> str | None:

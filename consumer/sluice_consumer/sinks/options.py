@@ -158,11 +158,11 @@ def function(name: str, field: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        function_found = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, SyntaxError) as error:
         raise Refused(
             f"{field}: {name}: module {module} cannot be imported: {error}; is it in the image, or in the folder where you run this?"
         ) from error
-    if not callable(found):
+    if not callable(function_found):
         raise Refused(f"{field}: module {module} has no function {attribute}")
-    return found
+    return function_found

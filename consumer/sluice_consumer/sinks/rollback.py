@@ -40,7 +40,7 @@ class Rollback:
 
 def identifier(parts: Sequence[str]) -> str:
     """The name of a table in SQL; a part is quoted where it has to be."""
-    return ".".join(part if PLAIN.fullmatch(part) else "`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(name if PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in parts)
 
 
 def literal(text: str) -> str:
@@ -145,8 +145,8 @@ def delta_version(history: History, place: str, consumer: str, batch: int) -> in
         Refused: the history does not go back so far, or has no batch of the consumer.
     """
     ours = {at: each.batch or 0 for at, each in history.items() if _is_of(each, consumer)}
-    found = [at for at, number in ours.items() if number >= batch]
-    held = [at for at in found if undoing(history, at) is None]
+    later = [at for at, number in ours.items() if number >= batch]
+    held = [at for at in later if undoing(history, at) is None]
     if not held:
         if ours:
             return None
@@ -174,9 +174,9 @@ def delta_others(history: History, consumer: str, back: int) -> Iterator[str]:
         yield f"version {at}: {whose}"
 
 
-def summary(found: Rollback) -> str:
+def summary(plan: Rollback) -> str:
     """In one sentence."""
-    if not found.statements:
-        return f"{found.place} holds no batch from {found.batch} on: there is nothing to take out"
-    beside = f", and {counted(len(found.others), 'change')} of others" if found.others else ""
-    return f"these statements take batch {found.batch} and all later ones of this consumer out of {found.place}{beside}; nothing was carried out"
+    if not plan.statements:
+        return f"{plan.place} holds no batch from {plan.batch} on: there is nothing to take out"
+    beside = f", and {counted(len(plan.others), 'change')} of others" if plan.others else ""
+    return f"these statements take batch {plan.batch} and all later ones of this consumer out of {plan.place}{beside}; nothing was carried out"

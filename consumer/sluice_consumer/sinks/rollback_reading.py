@@ -48,10 +48,10 @@ def place_of(config: Config, sink: str) -> str:
         Refused: none.
     """
     args = config.pipeline.args
-    found = args.get("table") or args.get("path")
-    if not isinstance(found, str):
+    place = args.get("table") or args.get("path")
+    if not isinstance(place, str):
         raise Refused(f"pipeline.args: names no table and no path of the sink {sink}; give it with --place")
-    return found
+    return place
 
 
 def read(spark: SparkSession, sink: str, place: str, consumer: str, batch: int) -> Rollback:

@@ -52,15 +52,15 @@ def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
 
 def _schema(spark: SparkSession, options: RowOptions, ddl: str) -> StructType:
     """Columns of documents, none of which another column would replace."""
-    found = documents.schema_of(spark, ddl)
+    schema = documents.schema_of(spark, ddl)
     ours = [name.lower() for name in (ARRIVAL, *partition_columns(options))]
-    if taken := [name for name in found.fieldNames() if name.lower() in ours]:
+    if taken := [name for name in schema.fieldNames() if name.lower() in ours]:
         raise Refused(
             f"pipeline.args.schema: {taken[0]} is a column that the sink adds or needs itself; leave it out, or rename it in a process of your own "
             "with sluice_consumer.sinks.json_rows"
         )
-    documents.refuse_twice([*found.fieldNames(), *dict.fromkeys(options.keep)], "pipeline.args.schema, pipeline.args.keep")
-    return found
+    documents.refuse_twice([*schema.fieldNames(), *dict.fromkeys(options.keep)], "pipeline.args.schema, pipeline.args.keep")
+    return schema
 
 
 def _decoded(batch: DataFrame, options: RowOptions) -> DataFrame:
@@ -72,10 +72,10 @@ def _decoded(batch: DataFrame, options: RowOptions) -> DataFrame:
 
 
 def _transformed(made: DataFrame, name: str) -> DataFrame:
-    found = function(name, "pipeline.args.transform")(made)
-    if not isinstance(found, DataFrame):
-        raise Refused(f"pipeline.args.transform: {name} returned a {type(found).__name__}, no DataFrame; let it return the rows")
-    return found
+    transformed = function(name, "pipeline.args.transform")(made)
+    if not isinstance(transformed, DataFrame):
+        raise Refused(f"pipeline.args.transform: {name} returned a {type(transformed).__name__}, no DataFrame; let it return the rows")
+    return transformed
 
 
 def _partitioned(made: DataFrame, unit: str) -> DataFrame:

@@ -195,7 +195,7 @@ def words(chain: Sequence[Thrown]) -> str:
     saying = [thrown for thrown in chain if len(thrown.message.strip()) > LEAST]
     if not saying:
         return chain[-1].name if chain else "no cause is known"
-    said = saying[-1]
-    line = said.message.strip().splitlines()[0]
+    last = saying[-1]
+    line = last.message.strip().splitlines()[0]
     line = re.sub(r",? ?(Request ID|Extended Request ID): [^,)]*", "", line).replace("(SDK Attempt Count: 1)", "").strip()
-    return f"{said.name}: {line if len(line) <= LONGEST else line[: LONGEST - 1] + '…'}"
+    return f"{last.name}: {line if len(line) <= LONGEST else line[: LONGEST - 1] + '…'}"

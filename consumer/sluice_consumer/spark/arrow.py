@@ -40,7 +40,7 @@ def to_arrow(ranges: Iterable[Fetched], stream: str) -> Iterator[pa.RecordBatch]
 
     Small pieces are made one batch: at the tip, of many shards, each would cost the worker and Spark more than all of its rows.
     """
-    for pieces in _together((fetched.shard_id, part) for fetched in ranges for part in fetched.columns.parts):
+    for pieces in _together((fetched.shard_id, piece) for fetched in ranges for piece in fetched.columns.parts):
         batch = _batch(pieces, stream)
         yield from (batch.slice(at, ROWS) for at in range(0, batch.num_rows, ROWS))
 
@@ -70,34 +70,34 @@ def _keys(records: RecordColumns) -> int:
 
 
 def _batch(pieces: list[Piece], stream: str) -> pa.RecordBatch:
-    records = _packed([part.records for _, part in pieces])
+    records = _packed([piece.records for _, piece in pieces])
     return pa.record_batch(
         [
             records.keys,
             records.payloads,
             arrow_arrays.constant(stream, len(records)),
-            arrow_arrays.runs([(shard_id, len(part.records)) for shard_id, part in pieces]),
+            arrow_arrays.runs([(shard_id, len(piece.records)) for shard_id, piece in pieces]),
             records.sequences,
-            arrow_arrays.numbers(np.concatenate([_sub(part) for _, part in pieces])),
+            arrow_arrays.numbers(np.concatenate([_sub(piece) for _, piece in pieces])),
             records.arrivals.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
         ],
         schema=SCHEMA,
     )
 
 
-def _sub(part: RecordSlice) -> npt.NDArray[np.int64]:
-    return np.zeros(len(part.records), np.int64) if part.sub is None else np.array(part.sub, np.int64)
+def _sub(piece: RecordSlice) -> npt.NDArray[np.int64]:
+    return np.zeros(len(piece.records), np.int64) if piece.sub is None else np.array(piece.sub, np.int64)
 
 
 def _packed(records: list[RecordColumns]) -> PackedRecords:
     """All of them, in order; what is in lists is joined there, which costs less than to join Arrow's."""
-    found = list[PackedRecords]()
+    packed = list[PackedRecords]()
     for _, run in groupby(records, type):
         alike = list(run)
-        found += [each for each in alike if isinstance(each, PackedRecords)] or [_of_lists(alike)]
-    if len(found) == 1:
-        return found[0]
-    return PackedRecords(*map(pa.concat_arrays, zip(*((each.sequences, each.keys, each.payloads, each.arrivals) for each in found), strict=True)))
+        packed += [each for each in alike if isinstance(each, PackedRecords)] or [_of_lists(alike)]
+    if len(packed) == 1:
+        return packed[0]
+    return PackedRecords(*map(pa.concat_arrays, zip(*((each.sequences, each.keys, each.payloads, each.arrivals) for each in packed), strict=True)))
 
 
 def _of_lists(records: list[RecordColumns]) -> PackedRecords:

@@ -140,10 +140,10 @@ def is_local(master: str) -> bool:
 
 def slots_of(master: str, given: Mapping[str, str]) -> int | None:
     """Tasks that one process of Spark runs at a time, as far as settings say; one, if they say nothing. None: as many as the machine has cores."""
-    found = re.match(r"local\[(\d+|\*)", master)
-    if found and found[1] == "*":
+    match = re.match(r"local\[(\d+|\*)", master)
+    if match and match[1] == "*":
         return None
-    cores = found[1] if found else given.get("spark.executor.cores", "1")
+    cores = match[1] if match else given.get("spark.executor.cores", "1")
     return max(1, int(cores)) if cores.isdecimal() else 1
 
 

@@ -32,12 +32,12 @@ def load(entrypoint: str, field: str = ENTRYPOINT) -> Process:
         Refused: the module or the function is missing, the module cannot be imported, or the function cannot be called.
     """
     module, _, name = entrypoint.partition(":")
-    found = getattr(_module(entrypoint, module, field), name, None)
-    if found is None:
+    value = getattr(_module(entrypoint, module, field), name, None)
+    if value is None:
         raise Refused(f"{field}: module {module} has no {name}")
-    if not callable(found):
+    if not callable(value):
         raise Refused(f"{field}: {entrypoint} is not a function")
-    process: Process = found
+    process: Process = value
     return process
 
 

@@ -125,9 +125,9 @@ class SparkBackend:
 
     def kill(self, executor: str) -> None:
         """Ends one now; the target was lowered when it was decommissioned."""
-        one = self._jvm.java.util.ArrayList()
-        one.add(executor)
-        ids = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(one).toSeq()
+        victims = self._jvm.java.util.ArrayList()
+        victims.add(executor)
+        ids = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(victims).toSeq()
         self._scala.schedulerBackend().killExecutors(ids, False, False, True)  # noqa: FBT003
 
 

@@ -32,18 +32,18 @@ def judged(error: Exception) -> BatchFailure | None:
 def raised(error: Exception) -> Raised:
     """An exception with its causes: Python's of the driver, Java's behind them, those of a Python worker behind these."""
     known = list(chain(error))
-    links = [link for one, implied in known for link in _links(one, implied=implied)]
+    links = [link for each, implied in known for link in _links(each, implied=implied)]
     workers = [worker for _, worker in links if worker]
     of_worker = next((worker.place for worker in workers if worker.place), "")
     refused = next((worker.refused for worker in workers if worker.refused), None)
-    ours = any(is_ours(one) for one, implied in known if not implied)
-    return Raised(tuple(one for one, _ in links), of_worker or place(error), error_text(error), ours, refused)
+    ours = any(is_ours(each) for each, implied in known if not implied)
+    return Raised(tuple(each for each, _ in links), of_worker or place(error), error_text(error), ours, refused)
 
 
 def refusal(error: Exception) -> Refused | None:
     """What a task refused while it read the batch, such as a call that AWS denies to the executors alone; None: it was something else."""
-    found = raised(error).refused
-    return None if found is None else named(found)
+    refused = raised(error).refused
+    return None if refused is None else named(refused)
 
 
 def named(refused: TaskRefusal) -> Refused:
@@ -59,7 +59,7 @@ def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink,
         yield from java_errors.chain(java)
     elif isinstance(error, PySparkException):
         worker = worker_errors.parsed(str(getattr(error, "_desc", None) or error))
-        yield from ((one, worker) for one in worker.chain) if worker else ()
+        yield from ((link, worker) for link in worker.chain) if worker else ()
 
 
 def error_text(error: Exception) -> str:

@@ -53,8 +53,8 @@ def _version(home: str | None, path: str, spark_env: str) -> int:
         raise Refused(f"Spark needs Java: {where} ({error.strerror}); {ADVICE}") from error
     version = VERSION.search(asked.stderr)
     if version is None:
-        said = " ".join(asked.stderr[:300].split())
-        raise Refused(f"Spark needs Java: `{program} -version` ends with {asked.returncode} and names no version ({said!r}); {ADVICE}")
-    if (found := int(version[1])) < TRIED[0]:
-        raise Refused(f"Spark needs Java {TRIED[0]} or later, and `{program}` is Java {found}; {ADVICE}")
-    return found
+        words = " ".join(asked.stderr[:300].split())
+        raise Refused(f"Spark needs Java: `{program} -version` ends with {asked.returncode} and names no version ({words!r}); {ADVICE}")
+    if (number := int(version[1])) < TRIED[0]:
+        raise Refused(f"Spark needs Java {TRIED[0]} or later, and `{program}` is Java {number}; {ADVICE}")
+    return number

@@ -54,14 +54,14 @@ def chain(java: Any) -> Iterator[tuple[RaisedLink, Raised | None]]:
 
     Behind the first worker's only those of other workers count: Java's are of the socket that the worker left.
     """
-    told = None
+    of_worker = None
     for at in _causes(java):
         name = str(at.getClass().getName())
-        if told is None:
+        if of_worker is None:
             yield from ((thrown, None) for thrown in _thrown(at, name))
         worker = worker_errors.parsed(str(at.getMessage() or "")) if name == WORKERS else None
         yield from ((thrown, worker) for thrown in worker.chain) if worker else ()
-        told = told or worker
+        of_worker = of_worker or worker
 
 
 def _causes(java: Any) -> Iterator[Any]:
@@ -110,8 +110,8 @@ def _codes(java: Any, name: str) -> Iterator[str]:
     if name == SPARKS:
         words = str(java.getMessage() or "")
         yield from ([WORKER_EXITED] if EXITED.match(words) else [PASSING] if LOST.match(words) else [])
-    if said := ERRNOS.get(_of_system(java, name)):
-        yield f"errno:{said}"
+    if name_of_errno := ERRNOS.get(_of_system(java, name)):
+        yield f"errno:{name_of_errno}"
     for field, read in FIELDS:
         with contextlib.suppress(Exception):  # it has no such field
             if value := read(java):

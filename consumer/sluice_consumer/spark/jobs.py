@@ -163,8 +163,8 @@ class Jobs:
             drained, pause = self._status.drained(DRAIN_SECONDS), POLL_SECONDS
 
     def _doubts(self, waited: float) -> list[Doubt]:
-        found = ((job, status, waited) for job, status in self._statuses() if status != SUCCEEDED)
-        return [doubt for one in found if (doubt := self._doubt(*one))]
+        unfinished = ((job, status, waited) for job, status in self._statuses() if status != SUCCEEDED)
+        return [doubt for each in unfinished if (doubt := self._doubt(*each))]
 
     def _doubt(self, job: int, status: str, waited: float) -> Doubt | None:
         if status == FORGOTTEN:

@@ -40,9 +40,9 @@ def lean(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _package(environment: Mapping[str, str]) -> Path | None:
     """Where PySpark is, if workers find it there without help: they have neither the archive nor what this program did to its path."""
-    found = Path(pyspark.__file__).parent
+    package = Path(pyspark.__file__).parent
     theirs = {*site.getsitepackages(), site.getusersitepackages(), *environment.get("PYTHONPATH", "").split(os.pathsep)}
-    return found if (found / "jars").is_dir() and str(found.parent) in theirs else None
+    return package if (package / "jars").is_dir() and str(package.parent) in theirs else None
 
 
 def _linked(package: Path, cache: Path) -> Path:

@@ -117,10 +117,10 @@ class SparkStatus:
         return Facts(str(data.name()), self._reads(job), execution, self._why(data))
 
     def _execution(self, number: int) -> Execution | None:
-        found = self._sql.execution(number)
-        if not found.isDefined():
+        option = self._sql.execution(number)
+        if not option.isDefined():
             return None
-        data = found.get()
+        data = option.get()
         ended, later = data.completionTime(), HANDS_OUT_LATER in str(data.details())
         clean = not later and str(data.errorMessage().toString()) == CLEAN
         nested = int(data.rootExecutionId()) != number
@@ -163,11 +163,11 @@ class SparkStatus:
 
     def _known_stages(self, jobs: Iterable[int]) -> set[int]:
         """Stages of jobs; the store may not know one yet, or not any more."""
-        found = set[int]()
+        known = set[int]()
         for job in jobs:
             with contextlib.suppress(Py4JJavaError):
-                found.update(stages(self._store, (job,)))
-        return found
+                known.update(stages(self._store, (job,)))
+        return known
 
     # -- events --------------------------------------------------------------------------------------------------------------------
 
@@ -189,13 +189,13 @@ class SparkStatus:
 
     def executors(self) -> tuple[frozenset[str], int]:
         """Ids of those that are there, and how many there ever were, as far as the store remembers."""
-        active = frozenset(str(one.id()) for one in each(self._store.executorList(True)))  # noqa: FBT003 - py4j has no keyword arguments
+        active = frozenset(str(executor.id()) for executor in each(self._store.executorList(True)))  # noqa: FBT003 - py4j has no keyword arguments
         return active, int(self._store.executorList(False).size())  # noqa: FBT003
 
     def gone(self) -> dict[str, str]:
         """Why each of those left that are not there any more, by id."""
         listed = each(self._store.executorList(False))  # noqa: FBT003
-        reasons = ((str(one.id()), one.removeReason()) for one in listed if not one.isActive())
+        reasons = ((str(ended.id()), ended.removeReason()) for ended in listed if not ended.isActive())
         return {executor: str(reason.get()) if reason.isDefined() else "" for executor, reason in reasons}
 
 

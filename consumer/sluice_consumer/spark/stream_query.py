@@ -38,8 +38,8 @@ def stands(query: StreamingQuery, address: str) -> dict[str, Any] | None:
         raise Refused(
             f"the query that source.start(writer) started reads this source {counted(len(streams), 'time')}; a query may read this source once"
         )
-    found = execution.committedOffsets().get(streams[0])
-    return dict[str, Any](json.loads(str(found.get().json()))) if found.isDefined() else None
+    offset = execution.committedOffsets().get(streams[0])
+    return dict[str, Any](json.loads(str(offset.get().json()))) if offset.isDefined() else None
 
 
 def _address(leaf: Any) -> str | None:

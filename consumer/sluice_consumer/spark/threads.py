@@ -50,28 +50,28 @@ def can_work(spark: SparkSession, seconds: float) -> bool:
 
 def _stopped(spark: SparkSession, seconds: float) -> list[bool | None]:
     """What the driver's JVM says, if it answers in time: whether its Spark is stopped, or None if it refuses the call."""
-    said: list[bool | None] = []
+    answers: list[bool | None] = []
 
     def ask() -> None:
         stopped = None
         with contextlib.suppress(Exception):
             stopped = bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - the shortest call there is
-        said.append(stopped)
+        answers.append(stopped)
 
     thread = threading.Thread(target=ask, name="answers", daemon=True)
     thread.start()
     thread.join(seconds)
-    return list(said)
+    return list(answers)
 
 
 def working(spark: SparkSession) -> list[JavaThread]:
     """Threads that work on a task, and those that the driver's Python has called. An executor that does not answer has none."""
     scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
-    found: list[JavaThread] = []
-    for one in each(scala.statusStore().executorList(True)):  # noqa: FBT003 - py4j has no keyword arguments
+    threads: list[JavaThread] = []
+    for executor in each(scala.statusStore().executorList(True)):  # noqa: FBT003 - py4j has no keyword arguments
         with contextlib.suppress(Py4JError):
-            found.extend(_of(scala, str(one.id())))
-    return found
+            threads.extend(_of(scala, str(executor.id())))
+    return threads
 
 
 def _of(scala: Any, executor: str) -> Iterator[JavaThread]:

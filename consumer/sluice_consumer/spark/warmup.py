@@ -170,7 +170,8 @@ class SparkWarmUps:
 
     def slots(self) -> Mapping[str, int]:
         """See `WarmUpBackend`. Spark shows it a moment after an executor has registered."""
-        return {str(one.id()): int(one.maxTasks()) for one in each(self._scala.statusStore().executorList(True)) if one.id() != "driver"}  # noqa: FBT003 - py4j
+        listed = each(self._scala.statusStore().executorList(True))  # noqa: FBT003 - py4j
+        return {str(executor.id()): int(executor.maxTasks()) for executor in listed if executor.id() != "driver"}
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
         group = next(self._groups)

@@ -61,8 +61,8 @@ class QueryJobs(Jobs):
         """What a task refused while it read the batch; None: nothing. Of an error that a function of foreachBatch met, Spark keeps the text alone."""
         self._groups.drained(DRAIN_SECONDS)
         failed = (job for job, status in self._statuses() if status == FAILED)
-        told = (worker_errors.parsed(self._groups.failure(job)) for job in failed)
-        return next((worker.refused for worker in told if worker and worker.refused), None)
+        raised = (worker_errors.parsed(self._groups.failure(job)) for job in failed)
+        return next((worker.refused for worker in raised if worker and worker.refused), None)
 
     def _numbers(self) -> Iterable[int]:
         return (number for number in super()._numbers() if self._query is not None and self._groups.group(number) in {self._query.runId, UNKNOWN})

@@ -159,10 +159,10 @@ class Source:
 
     def refused(self) -> Refused | None:
         """What AWS refused while the query ran, to an answer of ours or to a task. Spark has the words of both, and the classes of neither."""
-        found = None
+        refusal = None
         with contextlib.suppress(Exception):  # a JVM that is gone does not say what became of its jobs
-            found = self._jobs.refused()
-        return self.denied or (failures.named(found) if found else None)
+            refusal = self._jobs.refused()
+        return self.denied or (failures.named(refusal) if refusal else None)
 
     def _answered(self, answer: ChannelHandler, *values: Any) -> Any:
         try:
@@ -172,8 +172,8 @@ class Source:
             raise
 
     def _stands(self) -> Offset | None:
-        found = stream_query.stands(self._jobs.query(), self.address)
-        return None if found is None else Offset.from_map(found)
+        offset = stream_query.stands(self._jobs.query(), self.address)
+        return None if offset is None else Offset.from_map(offset)
 
     def _partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> str | None:
         self._handed = time.monotonic()
@@ -229,33 +229,33 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
     made: list[Source] = []
 
     def lost() -> None:
-        for one in made:
-            one.stop()
+        for source in made:
+            source.stop()
 
     work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), threading.Event())
     with contextlib.closing(work), embedded.beating(heart, lost):
         work.begin(in_pod=False)
         work.wait_out()
         register(spark, SluiceDataSource)
-        one = Source(spark, config, work, heart)
-        made.append(one)
-        with serving(one.answers()) as one.address:
-            watch = one.watch()
+        source = Source(spark, config, work, heart)
+        made.append(source)
+        with serving(source.answers()) as source.address:
+            watch = source.watch()
             try:
                 with watch.started():
-                    yield one
+                    yield source
             except Exception as error:
                 if watch.error is not None:
                     raise watch.error from error
                 embedded.raise_if_lost(heart, error)
                 why = root_cause(work.consumer, error)
                 if why is error:
-                    why = one.refused() or error
+                    why = source.refused() or error
                 if why is error:
                     raise
                 raise why from error
             finally:
-                one.stop()
+                source.stop()
         if watch.error is not None:
             raise watch.error
     embedded.raise_if_lost(heart)

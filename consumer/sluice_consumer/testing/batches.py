@@ -91,7 +91,7 @@ def shortened(batch: DataFrame) -> tuple[DataFrame, DataFrame] | None:
     if len(places) <= 1:
         return None
     shard = places[0][0]
-    inside = [found for of, found in places if of == shard]
+    inside = [position for of, position in places if of == shard]
     kept = (f.col("shardId") == shard) & (place <= inside[(len(inside) - 1) // 2])
     return batch.where(kept), batch.where(~kept)
 

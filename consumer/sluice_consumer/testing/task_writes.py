@@ -115,13 +115,13 @@ def watched(folder: str, kill: TaskKill | None = None) -> Iterator[None]:
 def kills(folder: str) -> list[TaskKill]:
     """The moments in the tasks of a run that was not disturbed."""
     noted = sorted(json.loads(path.read_text(encoding="utf-8")) for path in Path(folder).glob("*.json"))
-    found = list[TaskKill]()
+    kills_found = list[TaskKill]()
     for what, rows in noted:
-        found.append(TaskKill(KillPoint("before", what), in_task=True))
+        kills_found.append(TaskKill(KillPoint("before", what), in_task=True))
         if rows > 1:
-            found.append(TaskKill(KillPoint(HALF, what), max(rows // 2, 1), in_task=True))
-        found.append(TaskKill(KillPoint("after", what), in_task=True))
-    return found
+            kills_found.append(TaskKill(KillPoint(HALF, what), max(rows // 2, 1), in_task=True))
+        kills_found.append(TaskKill(KillPoint("after", what), in_task=True))
+    return kills_found
 
 
 def was_killed(folder: str) -> bool:

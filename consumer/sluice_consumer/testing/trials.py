@@ -57,11 +57,11 @@ class Trial:
 
     def parts(self) -> tuple[Trial, Trial] | None:
         """The batch as it comes again shortened, and the next one with its rest; None: it has one record."""
-        found = batches.shortened(self.batch)
-        if found is None:
+        halves = batches.shortened(self.batch)
+        if halves is None:
             return None
         after = dataclasses.replace(self.info, batch=self.info.batch + 1)
-        return dataclasses.replace(self, batch=found[0]), dataclasses.replace(self, batch=found[1], info=after)
+        return dataclasses.replace(self, batch=halves[0]), dataclasses.replace(self, batch=halves[1], info=after)
 
     @contextlib.contextmanager
     def watched(self, watch: WatchedRun, folder: str, kill: TaskKill | None = None) -> Iterator[None]:
@@ -114,8 +114,8 @@ def replays(
     failing = [dataclasses.replace(kill, fails=True) for kill in points if trial.parts() and may_fail(kill)]
     for number, kill in enumerate(failing, len(points) + 1):
         args = {**trial.info.args, **sink(number)}
-        found = _shortened(trial, kill, args) or compared(kill.point, wanted, held(args))
-        failures += [dataclasses.replace(miscount, shortened=True) for miscount in found]
+        miscounts = _shortened(trial, kill, args) or compared(kill.point, wanted, held(args))
+        failures += [dataclasses.replace(miscount, shortened=True) for miscount in miscounts]
     return ReplayVerdict(tuple(kill.point for kill in points), tuple(failures), tuple(kill.point for kill in failing))
 
 
@@ -133,10 +133,10 @@ def _undisturbed(trial: Trial, args: Args) -> list[TaskKill]:
     with tempfile.TemporaryDirectory() as folder, trial.fresh() as process:
         with trial.watched(watch, folder):
             trial.run(process, args)
-        found = [*map(TaskKill, watch.points), *task_writes.kills(folder)]
-    if not found:
+        kills = [*map(TaskKill, watch.points), *task_writes.kills(folder)]
+    if not kills:
         raise Refused("writes: no write of `process` was seen; name its functions that write, as in writes=['my_module:insert']")
-    return [*found, TaskKill(RETURN)]
+    return [*kills, TaskKill(RETURN)]
 
 
 def _tried(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
@@ -166,12 +166,12 @@ def _shortened(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
 
 def _again(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
     first, rest = trial.parts() or (trial, trial)
-    for part, replay in ((first, True), (rest, False)):
+    for half, replay in ((first, True), (rest, False)):
         try:
-            with part.fresh() as process:
-                part.run(process, args, replay=replay)
+            with half.fresh() as process:
+                half.run(process, args, replay=replay)
         except Exception as raised:  # noqa: BLE001 - whatever it is, this batch never gets through
-            return [Miscount(kill.point, error=f"the replay of batch {part.info.batch} failed: {_first_line(raised)}")]
+            return [Miscount(kill.point, error=f"the replay of batch {half.info.batch} failed: {_first_line(raised)}")]
     return []
 
 

@@ -58,9 +58,9 @@ class Miscount:
     shortened: bool = False
 
     def __str__(self) -> str:
-        found = [_several("missing", self.missing), _several("too many", self.extra), self.error]
+        problems = [_several("missing", self.missing), _several("too many", self.extra), self.error]
         how = "shortened after a failure" if self.shortened else "killed"
-        return f"{how} {self.point}: {'; '.join(filter(None, found))}"
+        return f"{how} {self.point}: {'; '.join(filter(None, problems))}"
 
 
 def _several(what: str, records: tuple[Any, ...]) -> str:
@@ -72,8 +72,8 @@ def _several(what: str, records: tuple[Any, ...]) -> str:
 
 def compared(point: KillPoint, wanted: Counter[Any], held: Iterable[Any]) -> list[Miscount]:
     """None, or one: what a sink holds, beside what it should hold."""
-    found = counted(held)
-    missing, extra = tuple((wanted - found).elements()), tuple((found - wanted).elements())
+    there = counted(held)
+    missing, extra = tuple((wanted - there).elements()), tuple((there - wanted).elements())
     return [Miscount(point, missing, extra)] if missing or extra else []
 
 
@@ -132,5 +132,5 @@ class ReplayVerdict:
         return "\n  ".join([head, *map(str, self.failures)])
 
 
-def _number(points: tuple[KillPoint, ...], one: str, several: str) -> str:
-    return f"{len(points)} {one if len(points) == 1 else several}"
+def _number(points: tuple[KillPoint, ...], singular: str, several: str) -> str:
+    return f"{len(points)} {singular if len(points) == 1 else several}"

@@ -88,24 +88,24 @@ def _has_credentials(settings: Configuration) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    said = printable(" ".join(str(error).split()))
-    return said if isinstance(error, ConfigException | OSError) else f"is not one ({type(error).__name__}: {said})"
+    message = printable(" ".join(str(error).split()))
+    return message if isinstance(error, ConfigException | OSError) else f"is not one ({type(error).__name__}: {message})"
 
 
 @contextmanager
 def _plugin_errors() -> Iterator[list[str]]:
     """What the client logs in between: a credential plugin's failure with the plugin's words, which it does not pass to its caller."""
-    found: list[str] = []
+    errors: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: found.append(_plugin_words(record.getMessage()))  # type: ignore[method-assign]
+    handler.emit = lambda record: errors.append(_plugin_words(record.getMessage()))  # type: ignore[method-assign]
     root = logging.getLogger()
     others, root.handlers = root.handlers, [handler]
     try:
-        yield found
+        yield errors
     finally:
         root.handlers = others
 
 
-def _plugin_words(said: str) -> str:
+def _plugin_words(message: str) -> str:
     """At a terminal a plugin's words are there already, and the client stumbles over their absence."""
-    return "its message is above" if "NoneType" in said else printable(" ".join(said.split()))
+    return "its message is above" if "NoneType" in message else printable(" ".join(message.split()))

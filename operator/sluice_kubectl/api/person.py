@@ -48,18 +48,18 @@ class Person:
             NothingThere: there is none of that name; the message has similar ones.
         """
         with self._explained(f"get {CONSUMER_KIND} {name}"):
-            found = self._cluster.get(CONSUMER_KIND, self.namespace, name)
-        if found is None:
+            body = self._cluster.get(CONSUMER_KIND, self.namespace, name)
+        if body is None:
             raise NothingThere(self._unknown(name))
-        return found
+        return body
 
     def _unknown(self, name: str) -> str:
         names = sorted(name_of(body) for body in self.consumers())
         similar = get_close_matches(name, names, n=1)
         step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: status --all-namespaces"
-        told = name if PLAIN.fullmatch(name) else repr(name)
+        shown = name if PLAIN.fullmatch(name) else repr(name)
         missing = "" if names or self._has_namespace() else ", because the namespace does not exist"
-        return f"there is no {CONSUMER_KIND} {told} in namespace {self.namespace}{missing}; {step}"
+        return f"there is no {CONSUMER_KIND} {shown} in namespace {self.namespace}{missing}; {step}"
 
     def _has_namespace(self) -> bool:
         """Whether it is there, as far as the person may know."""
@@ -75,11 +75,11 @@ class Person:
 
     def pods_of(self, body: Json) -> list[Json]:
         """Driver, executors and migration of a consumer; and the pod of a pool that its driver runs in, with executors of that pool."""
-        found = self.pods(name_of(body))
+        pods = self.pods(name_of(body))
         if host := host_of(body):
             with self._explained("list pods"):
-                found += of_host(host, self._cluster.list("Pod", self.namespace, {f"{GROUP}/pool": pool_of(host)}))
-        return found
+                pods += of_host(host, self._cluster.list("Pod", self.namespace, {f"{GROUP}/pool": pool_of(host)}))
+        return pods
 
     def pool(self, name: str) -> Json:
         """One KinesisConsumerPool.
@@ -88,10 +88,10 @@ class Person:
             NothingThere: there is none of that name.
         """
         with self._explained(f"get {POOL_KIND} {name}"):
-            found = self._cluster.get(POOL_KIND, self.namespace, name)
-        if found is None:
+            body = self._cluster.get(POOL_KIND, self.namespace, name)
+        if body is None:
             raise NothingThere(f"there is no {POOL_KIND} {name} in namespace {self.namespace}; next: status lists the pools")
-        return found
+        return body
 
     def pools(self) -> list[Json]:
         """All KinesisConsumerPools of the namespace; none if the cluster does not know them.

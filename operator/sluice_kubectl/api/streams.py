@@ -51,8 +51,8 @@ class HttpPodTexts:
 
     def log(self, namespace: str, pod: str, request: LogRequest) -> Iterator[str]:
         rest = b""
-        for part in self._get(f"{_pod(namespace, pod)}/log?{request.query()}", endless=request.follow):
-            *lines, rest = (rest + part).split(b"\n")
+        for chunk in self._get(f"{_pod(namespace, pod)}/log?{request.query()}", endless=request.follow):
+            *lines, rest = (rest + chunk).split(b"\n")
             yield from (line.decode(errors="replace") for line in lines)
         if rest:
             yield rest.decode(errors="replace")
@@ -69,8 +69,8 @@ class HttpPodTexts:
             pool = self._api.rest_client.pool_manager
             reply = pool.request("GET", f"{host}/{path}", headers=headers, timeout=timeout, retries=False, preload_content=False)
             if reply.status >= 300:
-                said = reply.read()
-                raise failure("GET", reply.status, _answer(said))
+                answer = reply.read()
+                raise failure("GET", reply.status, _answer(answer))
             yield from reply.stream(2**14, decode_content=True) if not endless else _as_it_comes(reply)
         except urllib3.exceptions.HTTPError as error:
             raise CommandError(f"{host} gave no whole answer: {error}; next: try again") from error
@@ -82,13 +82,13 @@ def _pod(namespace: str, name: str) -> str:
 
 def _as_it_comes(reply: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """A chunk as soon as it is there: `stream` would wait for a full buffer."""
-    while part := reply.read1(2**14):
-        yield part
+    while chunk := reply.read1(2**14):
+        yield chunk
 
 
-def _answer(said: bytes) -> dict[str, object]:
+def _answer(text: bytes) -> dict[str, object]:
     try:
-        found = json.loads(said)
+        document = json.loads(text)
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"message": said.decode(errors="replace")[:500]}
+        document = None
+    return document if isinstance(document, dict) else {"message": text.decode(errors="replace")[:500]}

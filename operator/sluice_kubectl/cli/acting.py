@@ -35,9 +35,9 @@ def _command(name: str) -> click.Command:
         at.say(person.act(name, lambda body: action(body, now)))
 
     run.__doc__ = HELP[name]
-    found = command(NAME(run))
-    found.name = name
-    return found
+    made = command(NAME(run))
+    made.name = name
+    return made
 
 
 @command
@@ -68,8 +68,8 @@ def _seen(person: Person, name: str, late: actions.GivenUp, listed: Iterable[Pod
     Raises:
         NotOffered: it is gone.
     """
-    if (found := next((pod for pod in listed if pod.uid == late.uid), None)) is not None:
-        return found
+    if (pod_seen := next((pod for pod in listed if pod.uid == late.uid), None)) is not None:
+        return pod_seen
     body = person.pod(late.pod)
     if body is None or uid_of(body) != late.uid:
         raise actions.NotOffered(f"{late.pod} is already gone: there is nothing to remove; nothing was written; next: status {name}")

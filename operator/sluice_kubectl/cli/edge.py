@@ -35,9 +35,9 @@ class Terminal:
     log: Console
     ask: Callable[[str], bool] | None = None
 
-    def document(self, found: Any) -> None:
+    def document(self, document: Any) -> None:
         """One JSON document on stdout."""
-        self.out.file.write(json.dumps(found, indent=2) + "\n")
+        self.out.file.write(json.dumps(document, indent=2) + "\n")
 
     def show(self, screen: RenderableType) -> None:
         """A screen on stdout."""

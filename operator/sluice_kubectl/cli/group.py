@@ -41,8 +41,8 @@ class CommandSource:
         for package in self.needs:
             if find_spec(package) is None:
                 raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-        found = getattr(import_module(self.module), self.holder)
-        commands: Mapping[str, click.Command] = found.commands if isinstance(found, click.Group) else found
+        holder = getattr(import_module(self.module), self.holder)
+        commands: Mapping[str, click.Command] = holder.commands if isinstance(holder, click.Group) else holder
         return {name: commands[name] for name in self.names}
 
 
@@ -65,11 +65,11 @@ class LazyGroup(click.Group):
     """A group whose commands are loaded one module at a time."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        source = next((one for one in SOURCES if cmd_name in one.names), None)
+        source = next((candidate for candidate in SOURCES if cmd_name in candidate.names), None)
         if source is None:
             return None
         try:
-            better = next((one for one in BY_RESOURCE if cmd_name in one.names and _missing(one) is None), source)
+            better = next((candidate for candidate in BY_RESOURCE if cmd_name in candidate.names and _missing(candidate) is None), source)
             return better.load()[cmd_name]
         except ModuleNotFoundError as error:
             ctx.fail(f"{cmd_name} needs the Python package {error.name}; next: install Sluice with its extra {source.extra} ({INSTALL})")

@@ -60,7 +60,7 @@ def show(at: Terminal, person: Person, name: str, letter: str, output: str | Non
 def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
     place = letters.letters_place(body)
     if place.path.startswith("file://"):
-        driver = next((one.name for one in pods(person.pods_of(body), standby_of(body)) if one.drives), "DRIVER-POD")
+        driver = next((pod.name for pod in pods(person.pods_of(body), standby_of(body)) if pod.drives), "DRIVER-POD")
         raise letters.in_pod(driver, consumer(body).namespace, place, what)
     return place
 
@@ -102,7 +102,7 @@ def _driver(person: Person, body: Json, arguments: str) -> Json:
     """The pod of the present driver, which may be that of a pool. Where there is none, the same `arguments` do it by hand."""
     name = name_of(body)
     listed = person.pods_of(body)
-    chosen: PodView | None = next((one for one in pods(listed, standby_of(body)) if one.drives and not one.leaving), None)
+    chosen: PodView | None = next((pod for pod in pods(listed, standby_of(body)) if pod.drives and not pod.leaving), None)
     if chosen is None:
         command = f"sluice dead-letters redrive --config consumer.json {arguments}".rstrip()
         why = f"{name} has no driver pod, so there is none to copy for a redrive (status {name} says why)"
@@ -129,16 +129,16 @@ def _followed(at: Terminal, person: Person, pod: str, due: Iterator[None]) -> in
 
 
 def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached: Callable[[letters.RedriveState], bool]) -> letters.RedriveState:
-    said = ""
+    shown = ""
     for _ in due:
         if (body := person.pod(pod)) is None:
             raise NothingThere(f"{pod} was deleted; next: dead-letters list shows whether its redrive is open")
         state = letters.redrive_state(body)
         if reached(state):
             return state
-        if not state.started and state.waits != said:
-            said = state.waits
-            at.tell(f"{pod} waits: {said}")
+        if not state.started and state.waits != shown:
+            shown = state.waits
+            at.tell(f"{pod} waits: {shown}")
     raise CommandError(f"{pod} has not ended")
 
 
@@ -146,10 +146,10 @@ class LetterCommands(click.Group):
     """Dead letters by resource. With --path or --config the command is that of another package, which needs no cluster."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        name, found, rest = super().resolve_command(ctx, args)
+        name, resolved, rest = super().resolve_command(ctx, args)
         if any(word.partition("=")[0] in {"--path", "--config"} for word in rest):
-            found = _without_a_cluster(ctx, str(name))
-        return name, found, rest
+            resolved = _without_a_cluster(ctx, str(name))
+        return name, resolved, rest
 
 
 def _without_a_cluster(ctx: click.Context, name: str) -> click.Command:

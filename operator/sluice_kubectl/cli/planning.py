@@ -42,21 +42,21 @@ def _fill(context: click.Context, _parameter: click.Parameter, value: Path | Non
     if value is None:
         return
     try:
-        found = options(_manifest(value))
+        values = options(_manifest(value))
     except (InvalidSpec, ValueError, KeyError, TypeError) as error:
         raise click.BadParameter(f"{value}: {error}") from error
     names = {word: parameter.name for parameter in context.command.params for word in parameter.opts}
-    context.default_map = {str(names[word]): text for word, text in found.items()} | {"dry_run": True}
+    context.default_map = {str(names[word]): text for word, text in values.items()} | {"dry_run": True}
 
 
 def _manifest(path: Path) -> Json:
     try:
-        documents = [found for found in yaml.safe_load_all(path.read_text()) if isinstance(found, dict)]
+        documents = [document for document in yaml.safe_load_all(path.read_text()) if isinstance(document, dict)]
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise click.BadParameter(f"{path} is not valid YAML: {error}") from error
-    consumers = [found for found in documents if found.get("kind") == CONSUMER_KIND]
+    consumers = [document for document in documents if document.get("kind") == CONSUMER_KIND]
     if len(consumers) != 1:
         raise click.BadParameter(f"{path} has {len(consumers)} {CONSUMER_KIND}s; next: give it a file with one")
     return consumers[0]

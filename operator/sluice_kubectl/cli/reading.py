@@ -54,7 +54,7 @@ def status(at: Terminal, person: Person, name: str | None, output: str | None, *
     elif name:
         at.document(_one_document(person, name))
     else:
-        at.document([document(one) for one in (_pools(person) if flags["only_pools"] else _all(person))])
+        at.document([document(view) for view in (_pools(person) if flags["only_pools"] else _all(person))])
 
 
 def _refuse_nonsense(name: str | None, output: str | None, flags: Mapping[str, bool]) -> None:
@@ -114,10 +114,10 @@ def _only_pools(person: Person) -> RenderableType:
 def _pools_below(person: Person) -> RenderableType | None:
     """Below the consumers. Who may not list pools sees the consumers all the same."""
     try:
-        found = _pools(person)
+        views = _pools(person)
     except NothingThere as error:
         return Hanging(Text(f"pools are not shown: {printable(str(error))}"))
-    return pool_list(found, namespaces=not person.namespace) if found else None
+    return pool_list(views, namespaces=not person.namespace) if views else None
 
 
 def _pods(person: Person, body: Json) -> tuple[PodView, ...]:
@@ -135,11 +135,11 @@ def _one_document(person: Person, name: str) -> Json:
 @OUTPUT
 def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: bool) -> None:  # noqa: ARG001 - is in `person`
     """List how far each consumer is behind, the farthest first."""
-    found = _all(person)
+    views = _all(person)
     if output:
-        at.document([{"namespace": one.namespace, "name": one.name, **document(one.figures)} for one in found])
+        at.document([{"namespace": view.namespace, "name": view.name, **document(view.figures)} for view in views])
     else:
-        at.show(lags(found, at.now(), namespaces=not person.namespace))
+        at.show(lags(views, at.now(), namespaces=not person.namespace))
 
 
 @command
@@ -150,22 +150,22 @@ def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: boo
 def shards_(at: Terminal, person: Person, name: str, output: str | None, *, table: bool, dynamodb_endpoint: str | None) -> None:
     """List lag, position and holder of each shard of one consumer."""
     body = person.consumer(name)
-    one, notes = consumer(body), []
-    scraped, note = _scraped(person, one.name, _pods(person, body))
+    view, notes = consumer(body), []
+    scraped, note = _scraped(person, view.name, _pods(person, body))
     notes += [note] if note else []
-    rows = tables.rows(one, dynamodb_endpoint or endpoint_of(body)) if table else None
+    rows = tables.rows(view, dynamodb_endpoint or endpoint_of(body)) if table else None
     if rows is None:
         notes.append("positions are in the checkpoint table: --table reads it, with your AWS credentials")
-    found = shards(scraped, rows, one.driver.pod)
+    shown = shards(scraped, rows, view.driver.pod)
     if output:
-        at.document({"namespace": one.namespace, "name": one.name, "shards": document(found), "notes": notes})
+        at.document({"namespace": view.namespace, "name": view.name, "shards": document(shown), "notes": notes})
     else:
-        at.show(shard_screen(one, found, notes))
+        at.show(shard_screen(view, shown, notes))
 
 
-def _scraped(person: Person, name: str, found: tuple[PodView, ...]) -> tuple[Mapping[str, ShardFigures], str | None]:
+def _scraped(person: Person, name: str, listed: tuple[PodView, ...]) -> tuple[Mapping[str, ShardFigures], str | None]:
     """The driver's figures by shard, or why there are none."""
-    driver = next((pod for pod in found if pod.drives and not pod.leaving), None)
+    driver = next((pod for pod in listed if pod.drives and not pod.leaving), None)
     if driver is None:
         return {}, "lag by shard: no driver runs"
     if driver.metrics_port is None:
@@ -181,11 +181,11 @@ def _scraped(person: Person, name: str, found: tuple[PodView, ...]) -> tuple[Map
 @OUTPUT
 def events_(at: Terminal, person: Person, name: str, output: str | None) -> None:
     """List the events of one consumer, newest last."""
-    found = events(person.events(uid_of(person.consumer(name))))
+    listed = events(person.events(uid_of(person.consumer(name))))
     if output:
-        at.document([document(event) for event in found])
-    elif found:
-        at.show(event_table(found, at.now()))
+        at.document([document(event) for event in listed])
+    elif listed:
+        at.show(event_table(listed, at.now()))
     else:
         at.tell(f"no events about {name}: the API server forgets them after an hour")
 
@@ -209,10 +209,10 @@ def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
     For a consumer in a pool, this is the log of the pool's driver, without the lines that name another consumer. With --pod it is complete.
     """
     wanted = LogOptions(**options)
-    found = _pods(person, person.consumer(name))
-    chosen = next((one for one in found if wanted.means(one)), None)
+    listed = _pods(person, person.consumer(name))
+    chosen = next((pod for pod in listed if wanted.means(pod)), None)
     if chosen is None:
-        there = ", ".join(f"{one.name} ({one.role})" for one in found) or "none"
+        there = ", ".join(f"{pod.name} ({pod.role})" for pod in listed) or "none"
         raise NothingThere(f"{name} has no {wanted.sought()}; its pods: {there}; next: status {name}")
     request = LogRequest(chosen.container, None if wanted.tail < 0 else wanted.tail, wanted.previous, wanted.follow)
     for line in person.log(chosen.name, request):
@@ -228,10 +228,10 @@ def names_another(line: str, consumer: str) -> bool:
     if '"consumer"' not in line:
         return False
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("consumer", consumer) != consumer
+    return isinstance(document, dict) and document.get("consumer", consumer) != consumer
 
 
 @dataclass(frozen=True, slots=True)

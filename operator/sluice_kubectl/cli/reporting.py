@@ -42,17 +42,17 @@ class Parts:
     def add(self, name: str, read: Callable[[], Any]) -> Any:
         """Text or JSON under this name; a part that may not be read is missing, and the rest follows. Returns what is in the report."""
         try:
-            found = read()
+            content = read()
         except CommandError as error:
             self.missing.append(f"{name}: {error}")
             return []
         try:
-            kept = found if isinstance(found, str) else secrets.body(found)
-            said = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
+            kept = content if isinstance(content, str) else secrets.body(content)
+            text = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
         except Exception as error:  # noqa: BLE001 - whatever a stranger wrote: the other parts are what a maintainer gets
             self.missing.append(f"{name}: it could not be made safe to send ({type(error).__name__})")
             return []
-        self.files[name] = said
+        self.files[name] = text
         return kept
 
 
@@ -69,11 +69,11 @@ def gather(at: Terminal, person: Person, name: str, *, logs: bool) -> Parts:
     parts.add("jobs.json", lambda: person.jobs(name))
     if pool := consumer(body).pool:
         parts.add("pool.json", lambda: person.pool(pool))
-    found = pods(listed)
-    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept or {}), found, events(happened), at.now())))
-    for pod in found if logs else ():
+    views = pods(listed)
+    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept or {}), views, events(happened), at.now())))
+    for pod in views if logs else ():
         _logs(parts, person, pod)
-    missing = "".join(f"missing {one}\n" for one in parts.missing)
+    missing = "".join(f"missing {name_missing}\n" for name_missing in parts.missing)
     parts.files["report.txt"] = f"Made by sluice {_version()} at {stamp(at.now())}\n{missing}"
     return parts
 
@@ -135,8 +135,8 @@ def report(at: Terminal, person: Person, name: str, file: Path | None, *, logs: 
     parts = gather(at, person, name, logs=logs)
     pack(parts, path, folder)
     at.say(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it")
-    for one in parts.missing:
-        at.tell(f"missing {one}")
+    for missing in parts.missing:
+        at.tell(f"missing {missing}")
 
 
 COMMANDS = {"report": report}

@@ -33,7 +33,7 @@ def samples(scrape: str) -> Iterator[tuple[str, dict[str, str], float]]:
         raise CommandError(f"the driver's metrics are not Prometheus' text: {error}") from error
 
 
-def rows(one: ConsumerView, endpoint: str | None) -> Json:
+def rows(view: ConsumerView, endpoint: str | None) -> Json:
     """The document of `sluice show` for the consumer's table, read with the person's AWS credentials.
 
     Raises:
@@ -49,9 +49,9 @@ def rows(one: ConsumerView, endpoint: str | None) -> Json:
         from sluice_checkpoints.errors import Refused, SluiceError  # noqa: PLC0415 - with them
     except ModuleNotFoundError as error:
         raise CommandError(f"the checkpoint table needs the Python package {error.name}; next: install Sluice with its extra checkpoints") from error
-    where = f"checkpoint table {one.table} in {one.region}"
+    where = f"checkpoint table {view.table} in {view.region}"
     try:
-        return document(own_table(one.table, client(Endpoint(one.region, endpoint))))
+        return document(own_table(view.table, client(Endpoint(view.region, endpoint))))
     except (Refused, BotoCoreError, ClientError) as error:
         raise NothingThere(f"{where}: {error}; next: are these the right AWS credentials and account?") from error
     except SluiceError as error:

@@ -25,10 +25,10 @@ def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool)
         where = "in any namespace; next:" if namespaces else "here; next: run `kubectl sluice status -A`, or"
         return Text(f"no KinesisConsumers {where} apply one (docs: examples/README.md)")
     table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "lag", "rec/s", "executors", "shards", "why", wraps="why")
-    for one in consumers:
-        cells: list[str | Text] = [one.name, phase(one), ready(one), lag(one.figures, now), number(one.figures.records_per_second)]
-        cells += [f"{one.executors}/{one.desired}", number(one.figures.open_shards), why(one)]
-        row(table, *([one.namespace] if namespaces else []), *cells)
+    for view in consumers:
+        cells: list[str | Text] = [view.name, phase(view), ready(view), lag(view.figures, now), number(view.figures.records_per_second)]
+        cells += [f"{view.executors}/{view.desired}", number(view.figures.open_shards), why(view)]
+        row(table, *([view.namespace] if namespaces else []), *cells)
     return Group(Hanging(summary(consumers)), Text(), table)
 
 
@@ -38,22 +38,22 @@ def pool_list(pools: Sequence[PoolView], *, namespaces: bool) -> RenderableType:
         where = "in any namespace; next:" if namespaces else "here; next: run `kubectl sluice status --pools -A`, or"
         return Text(f"no KinesisConsumerPools {where} apply one (docs: pools.md)")
     table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "members", "executors", "pod", "why", wraps="why")
-    for one in pools:
-        more = f" and {len(one.out) - NAMED} more" if len(one.out) > NAMED else ""
-        out = f"out of it: {', '.join(one.out[:NAMED])}{more}" if one.out else ""
-        said = joined([text for text in (out, why(one)) if text])
-        cells: list[str | Text] = [one.name, phase(one), ready(one), f"{one.ready_members}/{one.members}"]
-        cells += [f"{one.executors}/{number(one.desired)}", one.pod or NONE, said]
-        row(table, *([one.namespace] if namespaces else []), *cells)
+    for view in pools:
+        more = f" and {len(view.out) - NAMED} more" if len(view.out) > NAMED else ""
+        out = f"out of it: {', '.join(view.out[:NAMED])}{more}" if view.out else ""
+        remarks = joined([text for text in (out, why(view)) if text])
+        cells: list[str | Text] = [view.name, phase(view), ready(view), f"{view.ready_members}/{view.members}"]
+        cells += [f"{view.executors}/{number(view.desired)}", view.pod or NONE, remarks]
+        row(table, *([view.namespace] if namespaces else []), *cells)
     return Group(Text("Pools", style="bold"), Padding(table, (0, 0, 0, 2)))
 
 
 def summary(consumers: Sequence[ConsumerView]) -> Text:
     """`3 consumers · 2 ready · 1 needs attention · farthest behind: orders, 2m13s`."""
-    parts = [counted(len(consumers), "consumer"), f"{sum(one.ready == 'True' for one in consumers)} ready"]
-    if urgent := sum(one.needs_attention for one in consumers):
+    parts = [counted(len(consumers), "consumer"), f"{sum(view.ready == 'True' for view in consumers)} ready"]
+    if urgent := sum(view.needs_attention for view in consumers):
         parts.append(f"{urgent} need{'s' if urgent == 1 else ''} attention")
-    known = [(one.figures.lag_millis, one.name) for one in consumers if one.figures.lag_millis is not None]
+    known = [(view.figures.lag_millis, view.name) for view in consumers if view.figures.lag_millis is not None]
     if known:
         farthest, name = max(known)
         parts.append(f"farthest behind: {name}, {lasting(farthest)}")
@@ -63,19 +63,19 @@ def summary(consumers: Sequence[ConsumerView]) -> Text:
 def lags(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
     """How far each is behind and whether it moves, those farthest behind first."""
     table = grid(*(["namespace"] if namespaces else []), "name", "lag", "rec/s", "reported", "batch", "open batch", "since", "executors")
-    for one in sorted(consumers, key=lambda each: -(each.figures.lag_millis or 0)):
-        figures = one.figures
-        cells = [one.name, lag(figures, now), number(figures.records_per_second), age(figures.reported, now), number(figures.batch)]
-        cells += [number(figures.open_batch), age(figures.batch_at, now), f"{one.executors}/{one.desired}"]
-        row(table, *([one.namespace] if namespaces else []), *cells)
+    for view in sorted(consumers, key=lambda each: -(each.figures.lag_millis or 0)):
+        figures = view.figures
+        cells = [view.name, lag(figures, now), number(figures.records_per_second), age(figures.reported, now), number(figures.batch)]
+        cells += [number(figures.open_batch), age(figures.batch_at, now), f"{view.executors}/{view.desired}"]
+        row(table, *([view.namespace] if namespaces else []), *cells)
     return table
 
 
-def shard_screen(one: ConsumerView, shards: Sequence[ShardView], notes: Sequence[str]) -> RenderableType:
+def shard_screen(view: ConsumerView, shards: Sequence[ShardView], notes: Sequence[str]) -> RenderableType:
     """The sums of the status, each shard that is known, and what is missing and how to get it."""
-    figures = one.figures
+    figures = view.figures
     sums = f"{number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held"
-    parts: list[RenderableType] = [Hanging(Text(f"{one.namespace}/{one.name}: {sums}", style="bold"))]
+    parts: list[RenderableType] = [Hanging(Text(f"{view.namespace}/{view.name}: {sums}", style="bold"))]
     if shards:
         table = grid("shard", "lag", "retention used", "position", "holder", "parents", wraps="position")
         for shard in shards:

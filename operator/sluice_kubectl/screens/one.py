@@ -22,15 +22,15 @@ LABEL = 13  # columns of a fact's name
 WAIT = {"Held", "Lost", "Failing"}  # states of a move that is tried again
 
 
-def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[EventView], now: datetime) -> RenderableType:
+def one_consumer(view: ConsumerView, pods: Sequence[PodView], events: Sequence[EventView], now: datetime) -> RenderableType:
     """Headline, facts, what conditions say, pods, and the last events."""
-    name = Text(f"{one.namespace}/{one.name}", style="bold")
-    parts: list[RenderableType] = [Hanging(Text.assemble(name, "  ", phase(one), "  ready ", ready(one), f"  age {age(one.created, now)}"))]
-    if said := why(one):
-        parts.append(Padding(Text(said, style="red" if one.stalled else "yellow"), (0, 0, 0, 2)))
-    parts += [Text(), *(Hanging(Text(fact), LABEL) for fact in _facts(one, pods, now))]
+    name = Text(f"{view.namespace}/{view.name}", style="bold")
+    parts: list[RenderableType] = [Hanging(Text.assemble(name, "  ", phase(view), "  ready ", ready(view), f"  age {age(view.created, now)}"))]
+    if reason := why(view):
+        parts.append(Padding(Text(reason, style="red" if view.stalled else "yellow"), (0, 0, 0, 2)))
+    parts += [Text(), *(Hanging(Text(fact), LABEL) for fact in _facts(view, pods, now))]
     for title, table in (
-        ("Conditions", _conditions(one, now)),
+        ("Conditions", _conditions(view, now)),
         ("Pods", pod_table(pods, now)),
         ("Last events", event_table(events[-LAST_EVENTS:], now)),
     ):
@@ -39,10 +39,10 @@ def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[Ev
     return Group(*parts)
 
 
-def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[str]:
-    figures, driver = one.figures, one.driver
-    facts = [f"stream       {one.stream} in {one.region}; table {one.table}"]
-    facts += [f"pool         {one.pool}"] if one.pool else []
+def _facts(view: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[str]:
+    figures, driver = view.figures, view.driver
+    facts = [f"stream       {view.stream} in {view.region}; table {view.table}"]
+    facts += [f"pool         {view.pool}"] if view.pool else []
     if figures.reported:
         open_ = "none open" if figures.open_batch is None else f"{figures.open_batch} open since {age(figures.batch_at, now)}"
         work = f"batch {number(figures.batch)} committed, {open_}"
@@ -51,57 +51,57 @@ def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[st
             f"shards       {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
         )
         if figures.dead_letters:
-            facts.append(f"dead letters {counted(figures.dead_letters, 'record')} left out so far{_letters(one)}")
-    facts += _drivers(one, now)
+            facts.append(f"dead letters {counted(figures.dead_letters, 'record')} left out so far{_letters(view)}")
+    facts += _drivers(view, now)
     if driver.exit_reason:
         code = f" (exit {driver.exit_code})" if driver.exit_code is not None else ""
         facts.append(f"last end     {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no message'}")
-    if one.failures or one.next_start:
-        due = f"; next driver at {clock(one.next_start, now)}" if one.next_start else ""
-        facts.append(f"failures     {one.failures} since the last stable run{due}")
-    if one.migration:
-        due = f"; next try at {clock(one.next_migration, now)}" if one.next_migration else ""
-        facts.append(f"migration    {one.migration}{due}")
-    if one.autoscale:
-        facts.append(f"autoscale    {_autoscale(one.autoscale, now)}")
-    if one.trial:
-        facts.append(f"trial        {_trial(one.trial, one.figures.batch, now)}")
-    if one.position:
-        facts.append(f"position     {_position(one.position, now)}")
-    if step := next_step(one, pods):
+    if view.failures or view.next_start:
+        due = f"; next driver at {clock(view.next_start, now)}" if view.next_start else ""
+        facts.append(f"failures     {view.failures} since the last stable run{due}")
+    if view.migration:
+        due = f"; next try at {clock(view.next_migration, now)}" if view.next_migration else ""
+        facts.append(f"migration    {view.migration}{due}")
+    if view.autoscale:
+        facts.append(f"autoscale    {_autoscale(view.autoscale, now)}")
+    if view.trial:
+        facts.append(f"trial        {_trial(view.trial, view.figures.batch, now)}")
+    if view.position:
+        facts.append(f"position     {_position(view.position, now)}")
+    if step := next_step(view, pods):
         facts.append(f"next         {step}")
     return facts
 
 
-def _drivers(one: ConsumerView, now: datetime) -> list[str]:
-    driver, standby = one.driver, one.standby
+def _drivers(view: ConsumerView, now: datetime) -> list[str]:
+    driver, standby = view.driver, view.standby
     seat = f" in the pod {driver.host} of a pool" if driver.pod and driver.host else ""
-    named = f"driver       attempt {driver.attempt}, {driver.pod or 'no pod'}{seat}, since {age(driver.started, now)}{_stopping(one)}"
-    versions = [f"{'' if n else 'versions':<12} {_version(version, now)}" for n, version in enumerate(one.versions[:VERSIONS])]
+    named = f"driver       attempt {driver.attempt}, {driver.pod or 'no pod'}{seat}, since {age(driver.started, now)}{_stopping(view)}"
+    versions = [f"{'' if n else 'versions':<12} {_version(version, now)}" for n, version in enumerate(view.versions[:VERSIONS])]
     return [*([named] if driver.attempt else []), *([f"standby      {_standby(standby, now)}"] if standby else []), *versions]
 
 
-def _version(one: VersionView, now: datetime) -> str:
-    spec = f", spec {one.hash}" if one.hash else ""
-    reset = f", after the reset {one.reset}" if one.reset else ""
-    return f"from batch {number(one.first)} since {age(one.since, now)}: {one.image or 'unknown image'}{spec}{reset}"
+def _version(version: VersionView, now: datetime) -> str:
+    spec = f", spec {version.hash}" if version.hash else ""
+    reset = f", after the reset {version.reset}" if version.reset else ""
+    return f"from batch {number(version.first)} since {age(version.since, now)}: {version.image or 'unknown image'}{spec}{reset}"
 
 
 def _busy(share: float | None) -> str:
     return "" if share is None else f"; {share:.0%} busy"
 
 
-def _letters(one: ConsumerView) -> str:
-    if one.letters is None:
+def _letters(view: ConsumerView) -> str:
+    if view.letters is None:
         return ""
-    kind, _, place = one.letters.partition(" ")
-    return f", to {place}; next: dead-letters list {one.name}" if kind == "path" else f", to {one.letters}"
+    kind, _, place = view.letters.partition(" ")
+    return f", to {place}; next: dead-letters list {view.name}" if kind == "path" else f", to {view.letters}"
 
 
 def _autoscale(scale: AutoscaleView, now: datetime) -> str:
     changed = f", since {age(scale.at, now)}" if scale.at else ""
-    said = f": {scale.message}" if scale.message else ""
-    return f"{counted(scale.replicas, 'executor')} of {scale.least} to {number(scale.most)}{changed}; {scale.reason}{said}"
+    message = f": {scale.message}" if scale.message else ""
+    return f"{counted(scale.replicas, 'executor')} of {scale.least} to {number(scale.most)}{changed}; {scale.reason}{message}"
 
 
 def _standby(standby: StandbyView, now: datetime) -> str:
@@ -132,15 +132,15 @@ def _position(position: PositionView, now: datetime) -> str:
     return ", ".join(parts)
 
 
-def _stopping(one: ConsumerView) -> str:
-    parts = [f"stopping: {one.driver.stopping}"] if one.driver.stopping else []
-    parts += [f"{one.driver.leaving} is leaving"] if one.driver.leaving else []
-    return "".join(f"; {part}" for part in parts)
+def _stopping(view: ConsumerView) -> str:
+    parts = [f"stopping: {view.driver.stopping}"] if view.driver.stopping else []
+    parts += [f"{view.driver.leaving} is leaving"] if view.driver.leaving else []
+    return "".join(f"; {remark}" for remark in parts)
 
 
-def _conditions(one: ConsumerView, now: datetime) -> Table:
+def _conditions(view: ConsumerView, now: datetime) -> Table:
     table = grid("condition", "status", "since", "reason", "message", wraps="message")
-    for each in one.conditions:
+    for each in view.conditions:
         if each.speaks and each.type != "Ready":
             row(table, each.type, each.status, age(each.since, now), each.reason, each.message)
     return table

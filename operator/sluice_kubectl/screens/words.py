@@ -69,24 +69,24 @@ def number(value: float | None) -> str:
     return NONE if value is None else f"{value:.12g}"
 
 
-def phase(one: ConsumerView | PoolView) -> Text:
+def phase(view: ConsumerView | PoolView) -> Text:
     """The phase, in its colour; red where you have to act."""
-    return Text(one.phase, style="red" if one.stalled else PHASES.get(one.phase, "cyan"))
+    return Text(view.phase, style="red" if view.stalled else PHASES.get(view.phase, "cyan"))
 
 
-def ready(one: ConsumerView | PoolView) -> Text:
+def ready(view: ConsumerView | PoolView) -> Text:
     """True, False or Unknown, in its colour."""
-    return Text(one.ready, style="green" if one.ready == "True" else "red" if one.stalled else "yellow")
+    return Text(view.ready, style="green" if view.ready == "True" else "red" if view.stalled else "yellow")
 
 
-def why(one: ConsumerView | PoolView) -> str:
+def why(view: ConsumerView | PoolView) -> str:
     """What a person should know of it, in one sentence; nothing of one that works."""
-    marks = [word for word, on in (("paused", one.paused), ("suspended", one.suspended), ("being deleted", one.deleting)) if on]
-    if one.ready != "True" or one.stalled or one.phase == "Completed":
-        marks.append(f"{one.reason}: {one.message}")
-    speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
+    marks = [word for word, on in (("paused", view.paused), ("suspended", view.suspended), ("being deleted", view.deleting)) if on]
+    if view.ready != "True" or view.stalled or view.phase == "Completed":
+        marks.append(f"{view.reason}: {view.message}")
+    speaking = (condition for condition in view.conditions if condition.speaks and condition.type not in SAID_BY_READY)
     marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
-    return joined([*marks, *unreadable(one.unreadable)])
+    return joined([*marks, *unreadable(view.unreadable)])
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -33,52 +33,52 @@ class Intent:
 
 def pause(body: Json, _now: str) -> Intent:
     """The operator keeps updating the status but changes nothing. The driver keeps running."""
-    one = _living(body)
-    if one.paused:
-        return Intent(None, f"{one.name} is paused already")
-    return _annotated(body, "paused", "true", f"{one.name} is paused: its driver keeps running, the operator changes nothing; undo it with resume")
+    view = _living(body)
+    if view.paused:
+        return Intent(None, f"{view.name} is paused already")
+    return _annotated(body, "paused", "true", f"{view.name} is paused: its driver keeps running, the operator changes nothing; undo it with resume")
 
 
 def drain(body: Json, _now: str) -> Intent:
     """The driver finishes its batch, then nothing runs. Positions stay in the checkpoint table."""
-    one = _living(body)
-    if one.suspended:
-        return Intent(None, f"{one.name} is suspended already")
-    message = f"{one.name} drains: its driver finishes its batch, then nothing runs; undo it with resume"
-    return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{message}{_waits(one)}")
+    view = _living(body)
+    if view.suspended:
+        return Intent(None, f"{view.name} is suspended already")
+    message = f"{view.name} drains: its driver finishes its batch, then nothing runs; undo it with resume"
+    return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{message}{_waits(view)}")
 
 
 def resume(body: Json, _now: str) -> Intent:
     """Undoes pause and drain."""
-    one = _living(body)
-    if not (one.paused or one.suspended):
-        return Intent(None, f"{one.name} is neither paused nor suspended")
+    view = _living(body)
+    if not (view.paused or view.suspended):
+        return Intent(None, f"{view.name} is neither paused nor suspended")
     patch = _conditional(body, {"spec": {"suspend": None}})
     patch["metadata"]["annotations"] = {f"{GROUP}/paused": None}
-    return Intent(patch, f"{one.name} continues")
+    return Intent(patch, f"{view.name} continues")
 
 
 def restart(body: Json, now: str) -> Intent:
     """The driver drains, then the next one starts."""
-    one = _controlled(body, "restart")
-    if not one.driver.attempt:
-        raise NotOffered(f"{one.name} has had no driver yet: there is nothing to restart; next: status {one.name} shows what it waits for")
-    if one.desired == 0:
-        raise NotOffered(f"{one.name} is scaled to zero: there is nothing to restart; next: kubectl scale kc {one.name} --replicas=1")
-    if one.phase == "Completed":
-        raise NotOffered(f"{one.name} has reached spec.until, so a restart would do nothing; next: edit spec.until of kc {one.name}, or remove it")
-    return _annotated(body, "restart", now, f"{one.name} restarts: driver {one.driver.attempt} finishes its batch, then the next driver starts")
+    view = _controlled(body, "restart")
+    if not view.driver.attempt:
+        raise NotOffered(f"{view.name} has had no driver yet: there is nothing to restart; next: status {view.name} shows what it waits for")
+    if view.desired == 0:
+        raise NotOffered(f"{view.name} is scaled to zero: there is nothing to restart; next: kubectl scale kc {view.name} --replicas=1")
+    if view.phase == "Completed":
+        raise NotOffered(f"{view.name} has reached spec.until, so a restart would do nothing; next: edit spec.until of kc {view.name}, or remove it")
+    return _annotated(body, "restart", now, f"{view.name} restarts: driver {view.driver.attempt} finishes its batch, then the next driver starts")
 
 
 def retry(body: Json, now: str) -> Intent:
     """A migration, or a move of positions, that failed or waits is tried again."""
-    one = _controlled(body, "retry")
-    if one.position is not None and one.position.wanted and one.position.state in MOVED_AGAIN:
-        return _annotated(body, "retry", now, f"{one.name} retries the move {one.position.id} of its positions")
-    if one.migration not in TRIED_AGAIN:
-        state = f"its migration is {one.migration}" if one.migration else "it has no migration"
-        raise NotOffered(f"{one.name} has nothing to retry: {state}; next: for a driver that failed, restart {one.name}")
-    return _annotated(body, "retry", now, f"{one.name} retries its migration")
+    view = _controlled(body, "retry")
+    if view.position is not None and view.position.wanted and view.position.state in MOVED_AGAIN:
+        return _annotated(body, "retry", now, f"{view.name} retries the move {view.position.id} of its positions")
+    if view.migration not in TRIED_AGAIN:
+        state = f"its migration is {view.migration}" if view.migration else "it has no migration"
+        raise NotOffered(f"{view.name} has nothing to retry: {state}; next: for a driver that failed, restart {view.name}")
+    return _annotated(body, "retry", now, f"{view.name} retries its migration")
 
 
 ACTIONS: dict[str, Callable[[Json, str], Intent]] = {"pause": pause, "drain": drain, "resume": resume, "restart": restart, "retry": retry}
@@ -101,15 +101,15 @@ def late_driver(body: Json, hanging: Collection[str] = ()) -> GivenUp:
     Raises:
         NotOffered: there is no such pod, or nobody has seen its uid yet.
     """
-    one = _living(body, also_deleting=True)
-    pod, uid = (one.driver.leaving, one.driver.leaving_uid) if one.driver.leaving else (one.driver.pod, one.driver.uid)
-    if not one.driver.leaving and one.standby and one.standby.uid in hanging and uid not in hanging:
-        pod, uid = one.standby.pod, one.standby.uid
+    view = _living(body, also_deleting=True)
+    pod, uid = (view.driver.leaving, view.driver.leaving_uid) if view.driver.leaving else (view.driver.pod, view.driver.uid)
+    if not view.driver.leaving and view.standby and view.standby.uid in hanging and uid not in hanging:
+        pod, uid = view.standby.pod, view.standby.uid
     if not pod or not uid:
-        raise NotOffered(f"{one.name} has no driver pod that could be removed; next: status {one.name}")
+        raise NotOffered(f"{view.name} has no driver pod that could be removed; next: status {view.name}")
     host, _, seat = uid.partition("/")
-    if seat and one.driver.host:
-        return GivenUp(one.driver.host, host, pool_of(one.driver.host))
+    if seat and view.driver.host:
+        return GivenUp(view.driver.host, host, pool_of(view.driver.host))
     return GivenUp(pod, uid)
 
 
@@ -131,22 +131,22 @@ def force(body: Json, agreed: GivenUp) -> Intent:
 
 
 def _living(body: Json, *, also_deleting: bool = False) -> ConsumerView:
-    one = consumer(body)
-    if one.deleting and not also_deleting:
-        raise NotOffered(f"{one.name} is being deleted; next: wait, or see status {one.name} for what it waits for")
-    return one
+    view = consumer(body)
+    if view.deleting and not also_deleting:
+        raise NotOffered(f"{view.name} is being deleted; next: wait, or see status {view.name} for what it waits for")
+    return view
 
 
 def _controlled(body: Json, action: str) -> ConsumerView:
-    one = _living(body)
-    if one.paused or one.suspended:
-        state = "paused" if one.paused else "suspended"
-        raise NotOffered(f"{one.name} is {state}, so a {action} would do nothing; next: resume {one.name}")
-    return one
+    view = _living(body)
+    if view.paused or view.suspended:
+        state = "paused" if view.paused else "suspended"
+        raise NotOffered(f"{view.name} is {state}, so a {action} would do nothing; next: resume {view.name}")
+    return view
 
 
-def _waits(one: ConsumerView) -> str:
-    return "; it is paused, so nothing happens before resume, which undoes both" if one.paused else ""
+def _waits(view: ConsumerView) -> str:
+    return "; it is paused, so nothing happens before resume, which undoes both" if view.paused else ""
 
 
 def _annotated(body: Json, note: str, value: str, message: str) -> Intent:
@@ -165,6 +165,6 @@ def required(of: ObjectPart, key: str) -> str:
     Raises:
         NotOffered: there is none.
     """
-    if found := of.text(key):
-        return found
+    if value := of.text(key):
+        return value
     raise NotOffered(f"{of.path}.{key} cannot be read, so nothing was written; next: look at it with kubectl get -o yaml")

@@ -188,7 +188,7 @@ class ConsumerView:
     @property
     def needs_attention(self) -> bool:
         """Whether it is Stalled, or its records are in danger."""
-        return self.stalled or any(one.speaks and one.type in URGENT for one in self.conditions)
+        return self.stalled or any(condition.speaks and condition.type in URGENT for condition in self.conditions)
 
 
 def region(stream: ObjectPart) -> str:
@@ -204,7 +204,7 @@ def consumer(body: Json) -> ConsumerView:
 def _consumer(body: Json) -> ConsumerView:
     whole = ObjectPart.whole(body)
     meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
-    told = readiness(status)
+    readiness_view = readiness(status)
     restarts, migration, stream = status.part("restarts"), status.part("migration"), spec.part("stream")
     scale = _autoscale(status.part("autoscale"), spec.part("autoscale")) if status.has("autoscale") and spec.has("autoscale") else None
     desired = scale.replicas if scale else spec.count("replicas")
@@ -217,10 +217,10 @@ def _consumer(body: Json) -> ConsumerView:
         table=spec.part("checkpoints").text("table") or default_table(namespace, name),
         pool=spec.text("pool"),
         phase=status.text("phase") or "Pending",
-        ready=told.ready,
-        reason=told.reason,
-        message=told.message,
-        stalled=told.stalled,
+        ready=readiness_view.ready,
+        reason=readiness_view.reason,
+        message=readiness_view.message,
+        stalled=readiness_view.stalled,
         paused=is_paused(body),
         suspended=spec.flag("suspend"),
         deleting=meta.has("deletionTimestamp"),
@@ -240,7 +240,7 @@ def _consumer(body: Json) -> ConsumerView:
         figures=_figures(status.part("stream")),
         versions=tuple(map(_version, status.parts("versions"))),
         driver=_driver(status.part("driver")),
-        conditions=told.conditions,
+        conditions=readiness_view.conditions,
         unreadable=whole.noted(),
     )
 
@@ -248,10 +248,10 @@ def _consumer(body: Json) -> ConsumerView:
 def readiness(status: ObjectPart) -> ReadinessView:
     """Of a consumer or a pool."""
     conditions = tuple(map(_condition, status.parts("conditions")))
-    by_type = {one.type: one for one in conditions}
+    by_type = {condition.type: condition for condition in conditions}
     ready, stalled = by_type.get("Ready"), by_type.get("Stalled")
-    told = (ready.status, ready.reason, ready.message) if ready else ("Unknown", "NotSeenYet", "no operator has written a status")
-    return ReadinessView(conditions, *told, stalled=stalled is not None and stalled.status == "True")
+    words = (ready.status, ready.reason, ready.message) if ready else ("Unknown", "NotSeenYet", "no operator has written a status")
+    return ReadinessView(conditions, *words, stalled=stalled is not None and stalled.status == "True")
 
 
 def is_paused(body: Json) -> bool:
@@ -268,22 +268,22 @@ def dynamodb_endpoint(body: Json) -> str | None:
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
     """Those that need attention first, then those that are not ready, then by lag; else by name."""
 
-    def rank(one: ConsumerView) -> tuple[bool, bool, int, str, str]:
-        return not one.needs_attention, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name
+    def rank(view: ConsumerView) -> tuple[bool, bool, int, str, str]:
+        return not view.needs_attention, view.ready == "True", -(view.figures.lag_millis or 0), view.namespace, view.name
 
     return tuple(sorted(consumers, key=rank))
 
 
 def _letters(place: ObjectPart) -> str | None:
     """Where dead letters go: `path s3a://…`, `sqs https://…`, `kinesis letters`."""
-    return next((f"{kind} {found}" for kind in LETTER_PLACES if (found := place.text(kind))), None)
+    return next((f"{kind} {text}" for kind in LETTER_PLACES if (text := place.text(kind))), None)
 
 
-def _condition(one: ObjectPart) -> ConditionView:
+def _condition(item: ObjectPart) -> ConditionView:
     """As it is stored, and whether a person should read it."""
-    type_, status = one.must("type"), one.must("status")
+    type_, status = item.must("type"), item.must("status")
     speaks = status != AT_REST.get(type_, "False")
-    return ConditionView(type_, status, one.text("reason") or "", one.text("message") or "", one.time("lastTransitionTime"), speaks)
+    return ConditionView(type_, status, item.text("reason") or "", item.text("message") or "", item.time("lastTransitionTime"), speaks)
 
 
 def _figures(stream: ObjectPart) -> FiguresView:
@@ -303,8 +303,8 @@ def _figures(stream: ObjectPart) -> FiguresView:
     )
 
 
-def _version(one: ObjectPart) -> VersionView:
-    return VersionView(one.count("firstBatch"), one.time("since"), one.text("hash"), one.text("image"), one.text("reset"))
+def _version(item: ObjectPart) -> VersionView:
+    return VersionView(item.count("firstBatch"), item.time("since"), item.text("hash"), item.text("image"), item.text("reset"))
 
 
 def _autoscale(chosen: ObjectPart, bounds: ObjectPart) -> AutoscaleView:

@@ -52,8 +52,8 @@ def letters_place(body: Json) -> LettersPlace:
         conf = spec.part("sparkConf")
         return LettersPlace(path, conf.text(f"{S3A}.region") or region(spec.part("stream")) or None, conf.text(S3A))
     for kind, words in OTHERS.items():
-        if found := place.text(kind):
-            raise NotOffered(f"{name} keeps no folder of dead letters: {words.format(place=found, quoted=shlex.quote(found))}")
+        if text := place.text(kind):
+            raise NotOffered(f"{name} keeps no folder of dead letters: {words.format(place=text, quoted=shlex.quote(text))}")
     raise NotOffered(f"{name} keeps no dead letters: spec.onError.deadLetter is not set")
 
 
@@ -116,8 +116,8 @@ def _of_member(driver: ObjectPart, uid: str) -> Json:
 
 
 def _container(driver: ObjectPart) -> ObjectPart:
-    if found := next((one for one in driver.part("spec").parts("containers") if one.text("name") == "driver"), None):
-        return found
+    if container := next((item for item in driver.part("spec").parts("containers") if item.text("name") == "driver"), None):
+        return container
     raise NotOffered("the driver's pod has no container driver that a redrive could copy; next: kubectl get its pod with -o yaml")
 
 
@@ -126,10 +126,10 @@ def _reachable(place: LettersPlace, spec: ObjectPart, container: ObjectPart, com
     if not place.path.startswith("file://"):
         return
     folder = place.path.removeprefix("file://").rstrip("/") + "/"
-    mounts = [(one.must("mountPath"), one.must("name")) for one in container.parts("volumeMounts")]
+    mounts = [(item.must("mountPath"), item.must("name")) for item in container.parts("volumeMounts")]
     _, volume = max((mount for mount in mounts if folder.startswith(mount[0].rstrip("/") + "/")), key=lambda mount: len(mount[0]), default=("", None))
-    found: Json = next((one.value for one in spec.parts("volumes") if one.text("name") == volume), {"emptyDir": {}})
-    if "emptyDir" in found:
+    source: Json = next((item.value for item in spec.parts("volumes") if item.text("name") == volume), {"emptyDir": {}})
+    if "emptyDir" in source:
         raise NotOffered(f"the dead letters are at {place.path} of the driver's pod, a volume that no other pod has; next: {command}")
 
 
@@ -145,9 +145,9 @@ class RedriveState:
 def redrive_state(body: Json) -> RedriveState:
     """Of the pod as the API server has it; a pod that failed without its container has ended with 1."""
     status = ObjectPart.whole(body).part("status")
-    state = next((one for one in status.parts("containerStatuses") if one.text("name") == ROLE), status.part("")).part("state")
+    state = next((item for item in status.parts("containerStatuses") if item.text("name") == ROLE), status.part("")).part("state")
     ended = state.part("terminated")
-    code = (1 if (said := ended.code("exitCode")) is None else said) if ended.value else 1 if status.text("phase") == "Failed" else None
-    unplaced = (one.text("message") for one in status.parts("conditions") if (one.text("type"), one.text("status")) == ("PodScheduled", "False"))
+    code = (1 if (exit_code := ended.code("exitCode")) is None else exit_code) if ended.value else 1 if status.text("phase") == "Failed" else None
+    unplaced = (item.text("message") for item in status.parts("conditions") if (item.text("type"), item.text("status")) == ("PodScheduled", "False"))
     waits = state.part("waiting").text("reason") or next(unplaced, None) or status.text("phase") or "Pending"
     return shown(RedriveState(state.has("running") or code is not None, waits, code))

@@ -21,25 +21,25 @@ FIRST = {
 }
 
 
-def _of_position(one: ConsumerView) -> str | None:
+def _of_position(view: ConsumerView) -> str | None:
     """A refused move is retried, if the spec still asks for it."""
-    return "retry" if any(each.type == "PositionRefused" for each in one.conditions) else None
+    return "retry" if any(each.type == "PositionRefused" for each in view.conditions) else None
 
 
-def _of_trial(one: ConsumerView) -> str | None:
+def _of_trial(view: ConsumerView) -> str | None:
     """A version that was rolled back is tried again only if it is asked for, however well the proven one works."""
-    return "restart" if any(each.type == "RolledBack" and each.status == "True" for each in one.conditions) else None
+    return "restart" if any(each.type == "RolledBack" and each.status == "True" for each in view.conditions) else None
 
 
-def next_step(one: ConsumerView, pods: Sequence[PodView]) -> str | None:
+def next_step(view: ConsumerView, pods: Sequence[PodView]) -> str | None:
     """`retry orders: repair what the message names first`; None where nobody has to do anything.
 
     A log is named only while the driver's pod is there.
     """
-    by_state = BY_REASON.get(one.reason) or _of_position(one) or _of_trial(one)
-    command = "resume" if one.paused or one.suspended else by_state  # the status may not know of the spec yet
-    if command is None or one.deleting:
+    by_state = BY_REASON.get(view.reason) or _of_position(view) or _of_trial(view)
+    command = "resume" if view.paused or view.suspended else by_state  # the status may not know of the spec yet
+    if command is None or view.deleting:
         return None
     if command == "logs" and not any(pod.drives for pod in pods):
         command = "events"
-    return f"{command} {one.name}" + (f" ({FIRST[command]})" if command in FIRST else "")
+    return f"{command} {view.name}" + (f" ({FIRST[command]})" if command in FIRST else "")

@@ -104,8 +104,8 @@ def _pod(body: Json) -> PodView:
         uid=meta.must("uid"),
         role=meta.part("labels").text(f"{GROUP}/role") or "",
         state=next(filter(None, map(_trouble, containers)), status.text("phase") or "Unknown"),
-        ready=bool(containers) and all(one.flag("ready") for one in containers),
-        restarts=sum(one.count("restartCount") or 0 for one in containers),
+        ready=bool(containers) and all(container.flag("ready") for container in containers),
+        restarts=sum(container.count("restartCount") or 0 for container in containers),
         node=spec.text("nodeName") or "",
         created=meta.time("creationTimestamp"),
         leaving=meta.has("deletionTimestamp"),
@@ -120,7 +120,7 @@ def _trouble(container: ObjectPart) -> str:
 
 
 def _metrics_port(spec: ObjectPart) -> int | None:
-    named = (port for one in spec.parts("containers") for port in one.parts("ports") if port.text("name") == "metrics")
+    named = (port for container in spec.parts("containers") for port in container.parts("ports") if port.text("name") == "metrics")
     return next((port.count("containerPort") for port in named), None)
 
 

@@ -42,17 +42,17 @@ class ObjectPart:
 
     def part(self, *keys: str) -> ObjectPart:
         """The object at this path below; an empty one if there is none."""
-        found = self
+        below = self
         for key in keys:
-            found = ObjectPart(found._read(key, _object) or {}, found._at(key), self.unreadable)
-        return found
+            below = ObjectPart(below._read(key, _object) or {}, below._at(key), self.unreadable)
+        return below
 
     def parts(self, key: str) -> list[ObjectPart]:
         """The objects of a list."""
-        found = self._read(key, _list) or []
-        if any(not isinstance(each, dict) for each in found):
+        items = self._read(key, _list) or []
+        if any(not isinstance(each, dict) for each in items):
             self._note(key)
-        return [ObjectPart(each, f"{self._at(key)}[{at}]", self.unreadable) for at, each in enumerate(found) if isinstance(each, dict)]
+        return [ObjectPart(each, f"{self._at(key)}[{at}]", self.unreadable) for at, each in enumerate(items) if isinstance(each, dict)]
 
     def text(self, key: str) -> str | None:
         """A text; longer ones are cut."""
@@ -60,8 +60,8 @@ class ObjectPart:
 
     def must(self, key: str) -> str:
         """A text that each such object has; `?` if this one has none."""
-        if found := self.text(key):
-            return found
+        if value := self.text(key):
+            return value
         self._note(key)
         return UNKNOWN
 
@@ -88,10 +88,10 @@ class ObjectPart:
     def _read(self, key: str, reading: Callable[[object], Value | None]) -> Value | None:
         if not self.has(key):
             return None
-        found = reading(self.value[key])
-        if found is None:
+        value = reading(self.value[key])
+        if value is None:
             self._note(key)
-        return found
+        return value
 
     def _note(self, key: str) -> None:
         self.unreadable.append(self._at(key))

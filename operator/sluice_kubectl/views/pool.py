@@ -41,15 +41,15 @@ def pool(body: Json) -> PoolView:
     """The resource as the API server has it, whatever its form. Each text is one printable line."""
     whole = ObjectPart.whole(body)
     meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
-    told = readiness(status)
-    found = PoolView(
+    state = readiness(status)
+    view = PoolView(
         namespace=meta.must("namespace"),
         name=meta.must("name"),
         phase=status.text("phase") or "Pending",
-        ready=told.ready,
-        reason=told.reason,
-        message=told.message,
-        stalled=told.stalled,
+        ready=state.ready,
+        reason=state.reason,
+        message=state.message,
+        stalled=state.stalled,
         paused=is_paused(body),
         suspended=spec.flag("suspend"),
         deleting=meta.has("deletionTimestamp"),
@@ -58,13 +58,13 @@ def pool(body: Json) -> PoolView:
         executors=status.count("replicas") or 0,
         desired=spec.count("replicas"),
         pod=status.part("driver").text("pod"),
-        out=tuple(one.must("name") for one in status.part("deaths").parts("out")),
-        conditions=told.conditions,
+        out=tuple(item.must("name") for item in status.part("deaths").parts("out")),
+        conditions=state.conditions,
         unreadable=whole.noted(),
     )
-    return shown(found)
+    return shown(view)
 
 
 def pools_by_need(pools: Iterable[PoolView]) -> tuple[PoolView, ...]:
     """Those that need attention first, then those that are not ready; else by name."""
-    return tuple(sorted(pools, key=lambda one: (not one.stalled, one.ready == "True", one.namespace, one.name)))
+    return tuple(sorted(pools, key=lambda view: (not view.stalled, view.ready == "True", view.namespace, view.name)))

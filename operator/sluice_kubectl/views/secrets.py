@@ -78,19 +78,19 @@ def _names(value: Any, path: Path) -> Any:
     return value if not isinstance(value, str) or NAME.fullmatch(value) else HIDDEN
 
 
-def _string(said: str, path: Path) -> str:
+def _string(text: str, path: Path) -> str:
     """Annotations hold whole manifests as JSON: they are objects again."""
-    if path[-2:-1] == ("annotations",) and (found := _parsed(said)) is not None:
-        return json.dumps(body(found))
-    return said if _shows(path) or TYPED.fullmatch(said) else f"<hidden: text of {counted(len(said), 'character')}>"
+    if path[-2:-1] == ("annotations",) and (document := _parsed(text)) is not None:
+        return json.dumps(body(document))
+    return text if _shows(path) or TYPED.fullmatch(text) else f"<hidden: text of {counted(len(text), 'character')}>"
 
 
-def _parsed(said: str) -> Any:
+def _parsed(text: str) -> Any:
     """An object or a list; None if it is no JSON, or nested too deeply for a parser."""
-    if not said.lstrip().startswith(("{", "[")):
+    if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        return json.loads(said)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 

@@ -58,8 +58,8 @@ def shards(scraped: Mapping[str, ShardFigures], table: Json | None, driver: str 
     """Those that metrics or table name, those farthest behind first. The table's holder is believed before the status' driver."""
     rows: Mapping[str, Json] = table["shards"] if table else {}
     holder = (None if table["released"] else table["holder"]) if table else driver
-    found = (_shard(name, scraped.get(name, ShardFigures()), rows.get(name), holder) for name in scraped.keys() | rows.keys())
-    return tuple(sorted(found, key=lambda shard: (-(shard.lag_millis or 0), shard.id)))
+    views = (_shard(name, scraped.get(name, ShardFigures()), rows.get(name), holder) for name in scraped.keys() | rows.keys())
+    return tuple(sorted(views, key=lambda shard: (-(shard.lag_millis or 0), shard.id)))
 
 
 def _shard(name: str, scraped: ShardFigures, row: Json | None, holder: str | None) -> ShardView:

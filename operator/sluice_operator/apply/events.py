@@ -55,11 +55,11 @@ def post(cluster: Cluster, event: Json) -> None:
 def body(meta: Json, event: EventToSend, now: datetime, reporter: str) -> Json:
     """A core/v1 Event about the resource with this metadata, and its kind beside it."""
     stamp = f"{now:%Y-%m-%dT%H:%M:%SZ}"
-    said = hashlib.sha256(f"{meta['uid']}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{meta['uid']}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{meta['name']}.{said}", "namespace": meta["namespace"]},
+        "metadata": {"name": f"{meta['name']}.{digest}", "namespace": meta["namespace"]},
         "involvedObject": {
             "apiVersion": "sluice.dev/v1alpha1",
             **{key: meta[key] for key in ("kind", "namespace", "name", "uid", "resourceVersion")},

@@ -88,10 +88,10 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
 
 
 def _create_standby(context: ActionContext, _action: CreateStandby) -> None:
-    one = context.view.status.standby
-    if one is None:
+    standby = context.view.status.standby
+    if standby is None:
         raise ValueError("no standby without its name")
-    _create_pod(context, context.view.promoted(one), standby=True)
+    _create_pod(context, context.view.promoted(standby), standby=True)
 
 
 def _create_pod(context: ActionContext, driver: DriverStatus, *, standby: bool) -> None:

@@ -166,8 +166,8 @@ def _source_volume(spec: Spec) -> list[Json]:
 
 def spark_conf(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> dict[str, str]:
     """Spark's settings of the driver that `driver` names."""
-    found = spark_settings(resource.app(driver.attempt), resource.namespace, wanted.spec, settings)
-    return found if wanted.spec.executor.in_driver else found | _labelled(resource, driver)
+    conf = spark_settings(resource.app(driver.attempt), resource.namespace, wanted.spec, settings)
+    return conf if wanted.spec.executor.in_driver else conf | _labelled(resource, driver)
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:
@@ -215,7 +215,7 @@ def _with_others(pod: Json, others: dict[str, dict[str, str | int]]) -> Json:
     """The template with the resources that Spark takes from nowhere else, under those that it names itself."""
     if not others:
         return pod
-    containers = [{**one, "resources": _under(one, others)} if one["name"] == "executor" else one for one in pod["spec"]["containers"]]
+    containers = [{**each, "resources": _under(each, others)} if each["name"] == "executor" else each for each in pod["spec"]["containers"]]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
@@ -232,10 +232,10 @@ def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings)
     pod = executor_template(resource, wanted, settings)
     spark = spark_settings(resource.app(1), resource.namespace, wanted.spec, settings)
     meta = {**pod["metadata"], "namespace": resource.namespace, "name": f"{resource.name}-executor-check", "ownerReferences": [owner(resource)]}
-    own = [one for one in pod["spec"]["containers"] if one["name"] == "executor"]
-    others = [one for one in pod["spec"]["containers"] if one["name"] != "executor"]
+    own = [container for container in pod["spec"]["containers"] if container["name"] == "executor"]
+    others = [container for container in pod["spec"]["containers"] if container["name"] != "executor"]
     image = {"image": wanted.spec.pipeline.image or settings.image}
-    sized = [{**one, **image, "resources": _sized(one, executor_resources(spark))} for one in own]
+    sized = [{**container, **image, "resources": _sized(container, executor_resources(spark))} for container in own]
     return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": [*sized, *others]}}
 
 

@@ -112,7 +112,7 @@ class ApiServer:
 
     def list(self, kind: str, namespace: str, labels: Labels) -> list[Json]:
         query = {"labelSelector": ",".join(key if value is None else f"{key}={value}" for key, value in labels.items())}
-        found: list[Json] = []
+        items: list[Json] = []
         path = _path(kind, namespace)
         limit, more = decoding.PAGE, ""
         while True:
@@ -122,10 +122,10 @@ class ApiServer:
                 limit = decoding.fewer(limit)
                 continue
             page = page or self._page(path, asked, METADATA, decoding.metadata_alone)
-            found += map(self._keep, page["items"])
+            items += map(self._keep, page["items"])
             more, limit = page["metadata"].get("continue"), decoding.more(limit)
             if not more:
-                return found
+                return items
 
     def _page(self, path: str, query: Json, accept: str = JSON, read: Callable[[bytes], Any] = decoding.page) -> Any:
         """A page of a list, as `read` gives it."""
@@ -187,8 +187,8 @@ class ApiServer:
             _raise(error, method)
 
     def _call(self, method: str, path: str, body: Json | None = None) -> Json:
-        found: Json = _json(self._bytes(method, path, body), f"{method} {path}", decoding.readable)
-        return found
+        document: Json = _json(self._bytes(method, path, body), f"{method} {path}", decoding.readable)
+        return document
 
     def _bytes(self, method: str, path: str, body: Json | None = None, accept: str = JSON) -> bytes:
         kind = "application/merge-patch+json" if method == "PATCH" else JSON
@@ -223,7 +223,7 @@ def _path(kind: str, namespace: str, name: str = "") -> str:
     if namespace and NO_NAME.fullmatch(namespace):
         raise Rejected("Invalid", f"{namespace!r} is not the name of a namespace")
     where = f"namespaces/{quote(namespace, safe='')}" if namespace else ""
-    return "/".join(part for part in (group, where, plural, quote(name, safe="")) if part)
+    return "/".join(step for step in (group, where, plural, quote(name, safe="")) if step)
 
 
 def _raise(error: ApiException, method: str = "") -> NoReturn:
@@ -239,8 +239,8 @@ def _unsuccessful(status: int, data: bytes, headers: Mapping[str, str]) -> ApiEx
 
 def _after(error: ApiException) -> int:
     """`Retry-After` in seconds. A date, which an API server does not send, counts as nothing."""
-    told = (error.headers or {}).get("Retry-After", "")
-    return int(told) if DIGITS.fullmatch(told) else 0
+    seconds = (error.headers or {}).get("Retry-After", "")
+    return int(seconds) if DIGITS.fullmatch(seconds) else 0
 
 
 def failure(method: str, status: int, answer: Json, after: int = 0) -> ApiError:

@@ -158,8 +158,8 @@ class Cache:
         key = ResourceKey(named(raw, "namespace"), name)
         if kind == self.kind:
             return CacheChange(key, self._resource(key, raw, gone=gone))
-        item, said = self._pod(key, raw) if kind == "Pod" else (parse.job(raw), None)
-        return CacheChange(key, self._item(key, item, (raw, now, said), gone=gone), said is not None)
+        item, new_report = self._pod(key, raw) if kind == "Pod" else (parse.job(raw), None)
+        return CacheChange(key, self._item(key, item, (raw, now, new_report), gone=gone), new_report is not None)
 
     def _resource(self, key: ResourceKey, raw: Json, *, gone: bool) -> bool:
         uid, stored = named(raw, "uid"), NOTHING if gone else StoredResource.of(raw)
@@ -180,10 +180,10 @@ class Cache:
         with self._lock:
             entry = self._entries.get(key, CacheEntry())
             is_named, last = pod.name in entry.stored.named, entry.reports.get(pod.uid, LastReport())
-            said, decoded = last.text, last.decoded
+            hashed, decoded = last.text, last.decoded
         if text is None or pod.role != "driver" or not is_named:
             return pod, None
-        return (replace(pod, report=decoded), None) if hash(text) == said else (replace(pod, report=load_report(text)), hash(text))
+        return (replace(pod, report=decoded), None) if hash(text) == hashed else (replace(pod, report=load_report(text)), hash(text))
 
     def _item(self, key: ResourceKey, item: Pod | Job, seen: tuple[Json, datetime, int | None], *, gone: bool) -> bool:
         with self._lock:
@@ -283,11 +283,11 @@ class Cache:
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.pods, entry.jobs = {pod.name: _stamped(entry, pod, raw, now) for pod, raw in read}, known
-            found = self._of(entry)
+            observed = self._of(entry)
             shown, entry.newer = entry.newer or [], None
             for item, gone in shown:
                 _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
-            return found
+            return observed
 
     def answered(self, body: Json, before: str | None) -> None:
         """The resource, as the answer to a call of ours has it. It replaces only the version that was in the cache before the call."""
@@ -381,8 +381,8 @@ def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
     return replace(pod, gone_by=now + timedelta(seconds=min(grace, MOST_SECONDS)))
 
 
-def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, said: int | None = None) -> Pod:
-    """The pod with the time at which the number of its report was seen first. Its exit is kept, and `said`, the hash of a new report."""
+def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, new_report: int | None = None) -> Pod:
+    """The pod with the time at which the number of its report was seen first. Its exit is kept, and `new_report`, the hash of a new report."""
     pod = ending_here(entry.pods.get(pod.name), pod, raw, now)
     if pod.role != "driver":
         return pod
@@ -390,8 +390,8 @@ def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, said: int | 
     if len(entry.reports) > REMEMBERED:
         del entry.reports[next(iter(entry.reports))]
     report.exit, report.began = report.exit or pod.exit, report.began or (now if pod.started_at else None)
-    if said is not None:
-        report.text, report.decoded = said, pod.report
+    if new_report is not None:
+        report.text, report.decoded = new_report, pod.report
     if pod.report and pod.report.number != report.number:
         report.number, report.at = pod.report.number, now
     return replace(pod, reported_at=report.at, seen_at=report.began)

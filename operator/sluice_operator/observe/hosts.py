@@ -85,7 +85,7 @@ class Hosts:
         """With the seat of each consumer whose status names one: its report has the figures."""
         with self._lock:
             hosts = {host.pod.uid: host for host in self._hosts.values()}
-        return [one if one.driver else one._replace(driver=_driver(hosts, text(part(one.body, "status", "driver"), "uid"))) for one in snapshots]
+        return [each if each.driver else each._replace(driver=_driver(hosts, text(part(each.body, "status", "driver"), "uid"))) for each in snapshots]
 
     def _stamped(self, raw: Json, host: Host, now: datetime) -> Host:
         before = self._hosts.get((named(raw, "namespace"), host.pod.name))
@@ -119,8 +119,8 @@ def _host(raw: Json) -> Host:
 
 def _driver(hosts: Mapping[str, Host], uid: str | None) -> Pod | None:
     host = hosts.get((uid or "").partition("/")[0])
-    found = (seat for seat in host.seats if seat.uid_in(host.pod) == uid) if host else ()
-    return next((seat.as_pod(host.pod) for seat in found if host), None)
+    seats = (seat for seat in host.seats if seat.uid_in(host.pod) == uid) if host else ()
+    return next((seat.as_pod(host.pod) for seat in seats if host), None)
 
 
 def _changed(before: Host | None, after: Host | None) -> Changed:
@@ -128,10 +128,10 @@ def _changed(before: Host | None, after: Host | None) -> Changed:
     same = (before and before.pod) == (after and after.pod)
     consumers: dict[str, bool] = {}
     for key in old.keys() | new.keys():
-        one, other = old.get(key), new.get(key)
-        if one != other or not same:
-            matters = one is None or other is None or not same or _without_figures(one) != _without_figures(other)
-            name = (other or one).name  # type: ignore[union-attr]  # one of the two has the key
+        former, other = old.get(key), new.get(key)
+        if former != other or not same:
+            matters = former is None or other is None or not same or _without_figures(former) != _without_figures(other)
+            name = (other or former).name  # type: ignore[union-attr]  # one of the two has the key
             consumers[name] = consumers.get(name, False) or matters
     return Changed(consumers, not same)
 

@@ -51,8 +51,8 @@ def unpacked(kept: Json | bytes) -> Json:
 def outline(body: Json) -> Json:
     """What a resource's metrics and its driver's pod are found by, in a bounded number of values: a scrape reads all resources at once."""
     meta, status = body["metadata"], part(body, "status")
-    conditions = [{"type": text(one, "type"), "status": text(one, "status")} for one in objects(status, "conditions")[:CONDITIONS]]
-    found = {
+    conditions = [{"type": text(item, "type"), "status": text(item, "status")} for item in objects(status, "conditions")[:CONDITIONS]]
+    kept = {
         "phase": text(status, "phase"),
         "replicas": whole(status.get("replicas")),
         "conditions": conditions,
@@ -60,26 +60,26 @@ def outline(body: Json) -> Json:
         "driver": {key: text(part(status, "driver"), key) for key in ("pod", "uid")},
         **({"deaths": _deaths(status)} if "members" in status else {}),
     }
-    found |= {key: whole(status.get(key)) for key in OF_POOLS if key in status}
+    kept |= {key: whole(status.get(key)) for key in OF_POOLS if key in status}
     spec = body.get("spec")
     names = {key: meta.get(key) for key in ("namespace", "name", "uid", "resourceVersion")}
     rests = "deletionTimestamp" in meta or parse.rests(part(body, "spec"))
     edition = (names["uid"], whole(meta.get("generation")), request(part(meta, "annotations"), parse.RESTART))
     about = {"pool": _pool(body), "edition": edition, "rests": rests, "failover": text(part(body, "spec", "rollout"), "standby") == ALWAYS}
-    return {"metadata": names, "spec": spec if isinstance(spec, str) else None, "status": found, **about}
+    return {"metadata": names, "spec": spec if isinstance(spec, str) else None, "status": kept, **about}
 
 
 def _deaths(status: Json) -> Json:
     """Of a pool: how many members are out, and the most deaths in a row of one that is not."""
     deaths = part(status, "deaths")
-    return {"out": len(objects(deaths, "out")), "most": max((whole(one.get("deaths")) or 0 for one in objects(deaths, "named")), default=0)}
+    return {"out": len(objects(deaths, "out")), "most": max((whole(item.get("deaths")) or 0 for item in objects(deaths, "named")), default=0)}
 
 
 def _pool(body: Json) -> str | None:
     """The pool that a consumer runs in: of its last good spec, while the present one is refused or not looked at yet and names none."""
     spec, status = part(body, "spec"), part(body, "status")
     last, named = part(status, "lastGoodSpec"), text(spec, "pool")
-    refused = any(one.get("type") == "SpecValid" and one.get("status") == "False" for one in objects(status, "conditions")[:CONDITIONS])
+    refused = any(item.get("type") == "SpecValid" and item.get("status") == "False" for item in objects(status, "conditions")[:CONDITIONS])
     if refused and last:
         return text(last, "pool")
     unseen = whole(status.get("observedGeneration")) != whole(body["metadata"].get("generation"))

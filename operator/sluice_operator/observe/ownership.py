@@ -67,7 +67,7 @@ def _children(pods: tuple[Pod, ...], parents: Parents) -> tuple[Pod, ...]:
 def _is_driver(resource: Resource, status: Status, pod: Pod) -> bool:
     driver, left, standby = status.driver, status.driver.leaving, status.standby
     formed = pod.attempt > 0 and pod.name == resource.driver_name(pod.attempt)
-    if formed and pod.spec_hash is not None and pod.uid in {one.uid for one in (driver, left, standby) if one}:
+    if formed and pod.spec_hash is not None and pod.uid in {known.uid for known in (driver, left, standby) if known}:
         return True
     return _is_controlled(resource, pod) or _is_orphan(
         resource, pod, made=formed and pod.attempt <= max(driver.attempt, standby.attempt if standby else 0)
@@ -76,7 +76,7 @@ def _is_driver(resource: Resource, status: Status, pod: Pod) -> bool:
 
 def _is_job(resource: Resource, status: Status, job: Job) -> bool:
     made = re.fullmatch(_job_names(resource), job.name) is not None
-    if made and job.spec_hash is not None and job.uid in {one.uid for one in (status.migration, status.position) if one}:
+    if made and job.spec_hash is not None and job.uid in {known.uid for known in (status.migration, status.position) if known}:
         return True
     return _is_controlled(resource, job) or _is_orphan(resource, job, made=made)
 

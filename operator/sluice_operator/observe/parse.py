@@ -221,10 +221,10 @@ def _working(result: Json) -> tuple[str, ...] | None:
 
     None: it does not name all, or there is none. A kernel leaves no message.
     """
-    found = texts(result, "working")
-    if not result.get("reason") or len(found) > MEMBERS or MORE in found:
+    names = texts(result, "working")
+    if not result.get("reason") or len(names) > MEMBERS or MORE in names:
         return None
-    return tuple(printable(name[:NAME]) for name in found)
+    return tuple(printable(name[:NAME]) for name in names)
 
 
 def _moved(result: Json) -> Moved:
@@ -241,8 +241,8 @@ def _moved(result: Json) -> Moved:
 
 
 def _line(result: Json, key: str) -> str | None:
-    found = text(result, key, WORD)
-    return None if found is None else printable(found)
+    line = text(result, key, WORD)
+    return None if line is None else printable(line)
 
 
 def job(raw: Json) -> Job:
@@ -303,14 +303,14 @@ def _role(meta: Json) -> str:
 
 def _attempt(meta: Json) -> int:
     """The attempt in the name of a driver; 0 for a name that no operator gives."""
-    found = ATTEMPTS.fullmatch(text(meta, "name") or "")
-    return int(found[1]) if found else 0
+    match = ATTEMPTS.fullmatch(text(meta, "name") or "")
+    return int(match[1]) if match else 0
 
 
 def _attempt_of_executor(labels: Json) -> int:
     """The attempt in its label; 0 without one."""
-    found = re.fullmatch(r"[0-9]{1,9}", text(labels, ATTEMPT) or "")
-    return int(found[0]) if found else 0
+    match = re.fullmatch(r"[0-9]{1,9}", text(labels, ATTEMPT) or "")
+    return int(match[0]) if match else 0
 
 
 def _container(status: Json, name: str) -> Json:
@@ -343,8 +343,8 @@ def _code(ended: Json | None) -> int | None:
 def _ended_at(raw: Json, ended: Json | None) -> datetime:
     """When it ended. An evicted pod has no other time than that of its conditions; a pod without any time ended long ago."""
     changes = [changed for c in objects(part(raw, "status"), "conditions") if (changed := moment(c.get("lastTransitionTime")))]
-    told, made = moment((ended or {}).get("finishedAt")), moment(part(raw, "metadata").get("creationTimestamp"))
-    return told or max(changes, default=made or EARLIEST)
+    finished, made = moment((ended or {}).get("finishedAt")), moment(part(raw, "metadata").get("creationTimestamp"))
+    return finished or max(changes, default=made or EARLIEST)
 
 
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
@@ -366,15 +366,15 @@ def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
 def _words(ended: Json | None) -> Json:
     if ended is None:
         return {}
-    said = text(ended, "message", TEXT) or ""
+    message = text(ended, "message", TEXT) or ""
     try:
-        words = orjson.loads(said)
+        words = orjson.loads(message)
     except ValueError:
-        words = {"message": (said.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
+        words = {"message": (message.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
     killer = (_code(ended) or 0) - 128
     if killer in SIGNALS and not (isinstance(words, dict) and words.get("reason")):
         return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is not a reason then
-    return words if isinstance(words, dict) else {"message": said}
+    return words if isinstance(words, dict) else {"message": message}
 
 
 def _trouble(status: Json) -> Trouble | None:

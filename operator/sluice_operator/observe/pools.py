@@ -101,15 +101,15 @@ class Pool(NamedTuple):
     def out(self, member: Json) -> PutOut | None:
         """Since when this consumer has been out of the pool, and why; None: it is not, or has changed since."""
         uid = part(member, "metadata").get("uid")
-        entry = next((one for one in objects(part(self.body or {}, "status", "deaths"), "out") if one.get("uid") == uid), None)
+        entry = next((item for item in objects(part(self.body or {}, "status", "deaths"), "out") if item.get("uid") == uid), None)
         since = moment((entry or {}).get("since"))
         if entry is None or since is None:
             return None
         deaths, restart = whole(entry.get("deaths")) or 0, text(entry, "restart")
-        found = PutOut(
+        put_out = PutOut(
             uid=str(uid), name=text(entry, "name") or "", deaths=deaths, since=since, spec_hash=text(entry, "specHash") or "", restart=restart
         )
-        return found if version_of(member).is_same(found) else None
+        return put_out if version_of(member).is_same(put_out) else None
 
     @property
     def rests(self) -> bool:
@@ -124,8 +124,8 @@ class Pool(NamedTuple):
         about = parse.resource(self.body, POOL_KIND)
         stored = part(self.body, "status").get("lastGoodSpec")
         for raw in (self.body.get("spec") or {}, stored):
-            if isinstance(raw, dict) and (found := _read(raw, about.namespace, self.policy)[1]):
-                return found.spec
+            if isinstance(raw, dict) and (parsed := _read(raw, about.namespace, self.policy)[1]):
+                return parsed.spec
         return None
 
     def place(self, hosts: Iterable[Host], size: int = 0) -> Place:
@@ -142,7 +142,7 @@ class Pool(NamedTuple):
         if parse.rests(part(body, "spec")):
             return None, Trouble(SUSPENDED, "it is suspended or has 0 replicas")
         named, uid = text(part(body, "status", "driver"), "pod"), body["metadata"]["uid"]
-        host = next((one for one in hosts if one.pod.name == named and one.pod.owner == uid and takes_seats(one.pod)), None)
+        host = next((each for each in hosts if each.pod.name == named and each.pod.owner == uid and takes_seats(each.pod)), None)
         if host is None:
             return None, Trouble(NOT_READY, _why_not_ready(body))
         return (host, Trouble(FULL, f"{host.pod.name} has no room for another seat")) if host.size + size > MOST_BYTES else (host, None)
@@ -165,22 +165,22 @@ def member_view(view: View, pool: Pool | None, hosts: Sequence[Host], executors:
         out: it was put out of that pool.
     """
     about, seen = view.resource, view.observed
-    found = seats.of(about.uid, ((host.pod, host.seats) for host in hosts))
-    if pool is None and not (found.hosts or found.over) and view.driver.host is None:
+    its = seats.of(about.uid, ((host.pod, host.seats) for host in hosts))
+    if pool is None and not (its.hosts or its.over) and view.driver.host is None:
         return view
     left = _left_behind(view, hosts, executors)
-    seen = replace(seen, drivers=(*seen.drivers, *found.drivers), executors=(*seen.executors, *left), exits={**seen.exits, **found.exits})
+    seen = replace(seen, drivers=(*seen.drivers, *its.drivers), executors=(*seen.executors, *left), exits={**seen.exits, **its.exits})
     spec = pool.spec if pool else None
     wanted = view.asked
     if wanted is not None and wanted.spec.pool is not None:
         wanted = DesiredSpec(pools.effective(wanted.spec, spec), wanted.raw)
     if pool is not None and out is not None and spec is not None and view.asked is not None and not pool.rests:
         wanted = DesiredSpec(pools.alone(view.asked.spec, spec), view.asked.raw)
-        seating = Seating(None, found.hosts, found.over, out_of=pool.name, out=out)
+        seating = Seating(None, its.hosts, its.over, out_of=pool.name, out=out)
         return replace(view, asked=wanted, former=None, observed=seen, seating=seating)
     size = len(json.dumps(view.asked.raw)) if view.asked else 0
     place = pool.place(hosts, size) if pool else None
-    seating = Seating(place, found.hosts, found.over, unknown=pool is not None and spec is None, out_of=pool.name if pool and out else None, out=out)
+    seating = Seating(place, its.hosts, its.over, unknown=pool is not None and spec is None, out_of=pool.name if pool and out else None, out=out)
     return replace(view, asked=wanted, former=None, observed=seen, seating=seating)
 
 

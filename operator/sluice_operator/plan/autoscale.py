@@ -88,8 +88,8 @@ def decide_scale(view: View) -> AutoscaleStatus | None:
         return replace(_begun(before, late), sample=here)
     if view.now < last.at + step_time(view) or not _has_news(pod.report, last):
         return before
-    found = _figures(view, pod.report, last)
-    after = scaling.decide(before, last, found, bounds) if late is None else scaling.decide_short(before, here.executors, late, found, bounds)
+    figures = _figures(view, pod.report, last)
+    after = scaling.decide(before, last, figures, bounds) if late is None else scaling.decide_short(before, here.executors, late, figures, bounds)
     return after if after.replicas != before.replicas else replace(after, sample=here)
 
 
@@ -97,8 +97,8 @@ def _begun(before: AutoscaleStatus, late: str | None) -> AutoscaleStatus:
     """The memory when a minute begins. What was said of a decision stays until the next; that executors are overdue holds from now on, or no more."""
     if late is not None:
         return replace(before, reason=scaling.OVERDUE, message=late, quiet_since=None)
-    told = before.changed_at is not None and before.reason in {"ScaledUp", "ScaledDown", *scaling.LIMITS} - {scaling.OVERDUE}
-    return before if told else replace(before, reason="Measuring", message="")
+    goes_on = before.changed_at is not None and before.reason in {"ScaledUp", "ScaledDown", *scaling.LIMITS} - {scaling.OVERDUE}
+    return before if goes_on else replace(before, reason="Measuring", message="")
 
 
 def _overdue(view: View, report: Report, before: AutoscaleStatus) -> str | None:

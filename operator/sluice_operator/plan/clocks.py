@@ -38,23 +38,23 @@ def note_clock(view: View) -> Status:
 Try = TypeVar("Try", "MigrationStatus", "PositionStatus")
 
 
-def _try(one: Try | None, now: datetime, latest: datetime) -> Try | None:
-    if one is None:
+def _try(attempt: Try | None, now: datetime, latest: datetime) -> Try | None:
+    if attempt is None:
         return None
-    return replace(one, next_at=earlier(one.next_at, latest), podless_since=earlier(one.podless_since, now))
+    return replace(attempt, next_at=earlier(attempt.next_at, latest), podless_since=earlier(attempt.podless_since, now))
 
 
-def _move(one: PositionStatus | None, now: datetime, latest: datetime) -> PositionStatus | None:
-    tried = _try(one, now, latest)
+def _move(move: PositionStatus | None, now: datetime, latest: datetime) -> PositionStatus | None:
+    tried = _try(move, now, latest)
     return None if tried is None else replace(tried, since=earlier(tried.since, now))
 
 
-def _standby(one: StandbyStatus | None, now: datetime, latest: datetime) -> StandbyStatus | None:
-    return None if one is None else replace(one, since=min(one.since, now), next_at=earlier(one.next_at, latest))
+def _standby(standby: StandbyStatus | None, now: datetime, latest: datetime) -> StandbyStatus | None:
+    return None if standby is None else replace(standby, since=min(standby.since, now), next_at=earlier(standby.next_at, latest))
 
 
-def _trial(one: TrialStatus | None, now: datetime) -> TrialStatus | None:
-    return None if one is None else replace(one, since=min(one.since, now), working_since=earlier(one.working_since, now))
+def _trial(trial: TrialStatus | None, now: datetime) -> TrialStatus | None:
+    return None if trial is None else replace(trial, since=min(trial.since, now), working_since=earlier(trial.working_since, now))
 
 
 def _stream(stream: StreamStatus | None, now: datetime) -> StreamStatus | None:

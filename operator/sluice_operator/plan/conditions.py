@@ -45,8 +45,8 @@ def judge(view: View, step: Step) -> Status:
     """The status to write: what the step remembers, phase, conditions, and the generation that they are about."""
     status = step.onto(view.status)
     after = view.with_status(status)
-    found = ((kind, verdict(after, step)) for kind, verdict in VERDICTS)
-    conditions = tuple(_stamped(after, kind, verdict) for kind, verdict in found if verdict is not None)
+    verdicts = ((kind, verdict(after, step)) for kind, verdict in VERDICTS)
+    conditions = tuple(_stamped(after, kind, verdict) for kind, verdict in verdicts if verdict is not None)
     good = view.asked.raw if view.asked and not view.problem else status.last_good_spec
     return replace(
         status,
@@ -117,7 +117,7 @@ def migrated(view: View, _step: Step) -> ConditionValue:
 def _taken_over(migration: MigrationStatus) -> str:
     """The Job's message, which counts the shards, and the number of its warnings."""
     warnings = f"{migration.warnings} warning{'' if migration.warnings == 1 else 's'}" if migration.warnings else ""
-    return "; ".join(part for part in (migration.message, warnings) if part)
+    return "; ".join(sentence for sentence in (migration.message, warnings) if sentence)
 
 
 def draining(view: View, step: Step) -> ConditionValue:
@@ -166,21 +166,21 @@ def start_ignored(view: View, _step: Step) -> ConditionValue | None:
 
 def position_refused(view: View, _step: Step) -> ConditionValue | None:
     """The move that `spec.position` asks for was refused, and the consumer reads on where it was."""
-    found = view.status.position
-    if found is None or found.state is not PositionState.REFUSED or not position.is_present(view):
+    move = view.status.position
+    if move is None or move.state is not PositionState.REFUSED or not position.is_present(view):
         return None
-    text = f"the move {found.id} {'did not come to its end' if position.LEFT in found.message else 'was not made'}: {found.message}"
+    text = f"the move {move.id} {'did not come to its end' if position.LEFT in move.message else 'was not made'}: {move.message}"
     return ConditionValue("True", "Refused", advised("PositionRefused", text, view.resource.name))
 
 
 def rolled_back(view: View, _step: Step) -> ConditionValue | None:
     """The version that the spec names failed on trial, and the proven one runs instead."""
-    one, proven = view.rolled_back, view.status.proven
-    if one is None or proven is None:
+    trial, proven = view.rolled_back, view.status.proven
+    if trial is None or proven is None:
         return None
-    since = ", which works" if one.passed else ""
-    text = f"version {one.hash} failed on trial: {one.message.rstrip(' .')}; rolled back to version {proven.hash}{since}"
-    return ConditionValue("True", one.reason, advised(ROLLED_BACK, text, view.resource.name))
+    since = ", which works" if trial.passed else ""
+    text = f"version {trial.hash} failed on trial: {trial.message.rstrip(' .')}; rolled back to version {proven.hash}{since}"
+    return ConditionValue("True", trial.reason, advised(ROLLED_BACK, text, view.resource.name))
 
 
 def out_of_pool(view: View, _step: Step) -> ConditionValue | None:
@@ -194,19 +194,19 @@ def out_of_pool(view: View, _step: Step) -> ConditionValue | None:
 
 def scaling_limited(view: View, _step: Step) -> ConditionValue | None:
     """`spec.autoscale` cannot help: more executors would not change that the consumer is behind, are not allowed, or do not come. Or nobody knows."""
-    found = view.status.autoscale
-    if found is None or found.reason not in LIMITS:
+    autoscale = view.status.autoscale
+    if autoscale is None or autoscale.reason not in LIMITS:
         return None
-    return ConditionValue("True", found.reason, advised(found.reason, found.message, view.resource.name))
+    return ConditionValue("True", autoscale.reason, advised(autoscale.reason, autoscale.message, view.resource.name))
 
 
 def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     """A driver's warning stays until the resource is deleted, so that it is seen."""
 
     def verdict(view: View, _step: Step) -> ConditionValue | None:
-        said, before = _warning_text(view, kind), view.status.condition(kind)
-        if said:
-            return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
+        text, before = _warning_text(view, kind), view.status.condition(kind)
+        if text:
+            return ConditionValue("True", "Reported", advised(kind, text, view.resource.name))
         return ConditionValue("True", before.reason, before.message) if before else None
 
     return verdict
@@ -221,9 +221,9 @@ def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     def verdict(view: View, step: Step) -> ConditionValue | None:
         if step.phase is Phase.COMPLETED:
             return None
-        said, before = _warning_text(view, kind), view.status.condition(kind)
-        if said:
-            return ConditionValue("True", "Reported", advised(kind, said, view.resource.name))
+        text, before = _warning_text(view, kind), view.status.condition(kind)
+        if text:
+            return ConditionValue("True", "Reported", advised(kind, text, view.resource.name))
         reporting = view.driver_pod is not None and view.driver_pod.report is not None
         return ConditionValue("True", before.reason, before.message) if before and not reporting else None
 
@@ -242,17 +242,17 @@ def standby_ready(view: View, _step: Step) -> ConditionValue | None:
     With `standby: Always` it is present as long as something shall run: a consumer without a standby is not what the spec asks for. So it is False
     again once the one that follows works, whatever holds the pod of the former driver.
     """
-    one, pod = view.status.standby, view.standby_pod
-    if one is None:
+    standby, pod = view.status.standby, view.standby_pod
+    if standby is None:
         return _without_standby(view)
     if pod is not None and (late := belated(view, (pod,))) is not None:
         return ConditionValue("False", late.reason, late.message)  # the advice, `kubectl sluice force`, is about the driver that works
-    if one.state in STAND and not may_follow(view, one):
+    if standby.state in STAND and not may_follow(view, standby):
         asked = view.has_failover or (view.stands_by and view.outdated is not None)
-        return ConditionValue("False", "StandbyAwaited", f"no standby: {one.pod} is stopped: {why_stopped(view, one)}") if asked else None
-    if one.state is StandbyState.READY:
-        return ConditionValue("True", "Ready", f"{one.pod} stands by behind {view.driver.pod}{_refused(view, one)}")
-    return _gets_ready(view, one) if one.state is StandbyState.STARTING else _is_not_ready(view, one)
+        return ConditionValue("False", "StandbyAwaited", f"no standby: {standby.pod} is stopped: {why_stopped(view, standby)}") if asked else None
+    if standby.state is StandbyState.READY:
+        return ConditionValue("True", "Ready", f"{standby.pod} stands by behind {view.driver.pod}{_refused(view, standby)}")
+    return _gets_ready(view, standby) if standby.state is StandbyState.STARTING else _is_not_ready(view, standby)
 
 
 def _without_standby(view: View) -> ConditionValue | None:
@@ -265,36 +265,36 @@ def _without_standby(view: View) -> ConditionValue | None:
     return ConditionValue("False", "StandbyAwaited", f"no standby: {why}") if view.has_failover else None
 
 
-def _gets_ready(view: View, one: StandbyStatus) -> ConditionValue:
+def _gets_ready(view: View, standby: StandbyStatus) -> ConditionValue:
     pod = view.standby_pod
     trouble = pod.trouble if pod else view.observed.refusal
     if trouble is not None:
-        return ConditionValue("False", trouble.reason, advised(trouble.reason, f"{one.pod}: {trouble.message}", view.resource.name))
+        return ConditionValue("False", trouble.reason, advised(trouble.reason, f"{standby.pod}: {trouble.message}", view.resource.name))
     until = " until then" if view.outdated is not None else ""
     does = "ends; the driver continues" if pod and pod.deleting else f"gets ready; the driver continues{until}"
-    return ConditionValue("False", "StandbyStarting", f"{one.pod} {does}")
+    return ConditionValue("False", "StandbyStarting", f"{standby.pod} {does}")
 
 
-def _refused(view: View, one: StandbyStatus) -> str:
+def _refused(view: View, standby: StandbyStatus) -> str:
     """What the API server answered to a change of a standby that is there: its number of executors, or its deletion. It is repeated."""
     refusal, pod = view.observed.refusal, view.standby_pod
     if refusal is None or not view.observed.standby_refused or pod is None or pod.deleting:
         return ""
-    owed = one.state is StandbyState.BACKING_OFF or pod.target != str(view.executors)
+    owed = standby.state is StandbyState.BACKING_OFF or pod.target != str(view.executors)
     return f"; {advised(refusal.reason, f'a change of it was refused: {refusal.message}', view.resource.name)}" if owed else ""
 
 
-def _is_not_ready(view: View, one: StandbyStatus) -> ConditionValue:
+def _is_not_ready(view: View, standby: StandbyStatus) -> ConditionValue:
     """It is silent, was given up, or has ended or will."""
     pod = view.standby_pod
-    again = f"; the next one starts at {clock(one.next_at, view.now)}" if one.next_at and view.now < one.next_at else ""
+    again = f"; the next one starts at {clock(standby.next_at, view.now)}" if standby.next_at and view.now < standby.next_at else ""
     does = "ends" if pod is not None and pod.exit is None else "ended"
     texts = {
-        StandbyState.SILENT: f"{one.message}; it is replaced if that lasts",
-        StandbyState.GIVEN_UP: f"the rollout was made as Recreate: {one.message}",
-        StandbyState.BACKING_OFF: f"{one.pod} {does}, and the driver continues: {one.message}{again}{_refused(view, one)}",
+        StandbyState.SILENT: f"{standby.message}; it is replaced if that lasts",
+        StandbyState.GIVEN_UP: f"the rollout was made as Recreate: {standby.message}",
+        StandbyState.BACKING_OFF: f"{standby.pod} {does}, and the driver continues: {standby.message}{again}{_refused(view, standby)}",
     }
-    return ConditionValue("False", one.reason, advised(one.reason, texts[one.state], view.resource.name))
+    return ConditionValue("False", standby.reason, advised(standby.reason, texts[standby.state], view.resource.name))
 
 
 VERDICTS: tuple[tuple[str, Callable[[View, Step], ConditionValue | None]], ...] = (

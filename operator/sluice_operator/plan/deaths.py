@@ -58,22 +58,22 @@ def counted(before: DeathsStatus | None, death: Death, members: Versions, most: 
     if before is not None and before.pod == death.pod:
         return before
     out = returned(before, members).out if before else ()
-    gone = {one.uid for one in out}
-    former = {one.uid: one.deaths for one in before.named} if before and death.worked < STABLE else {}
+    gone = {member.uid for member in out}
+    former = {member.uid: member.deaths for member in before.named} if before and death.worked < STABLE else {}
     named = [
-        MemberDeaths(uid=uid, name=one.name, deaths=min(former.get(uid, 0), MOST) + 1)
-        for uid, one in sorted(members.items(), key=lambda item: item[1].name)
-        if one.name in death.named and uid not in gone
+        MemberDeaths(uid=uid, name=member.name, deaths=min(former.get(uid, 0), MOST) + 1)
+        for uid, member in sorted(members.items(), key=lambda item: item[1].name)
+        if member.name in death.named and uid not in gone
     ]
-    reached = [one for one in named if one.deaths >= most]
+    reached = [member for member in named if member.deaths >= most]
     if len(reached) + len(out) > places(len(members)):
         return DeathsStatus(pod=death.pod, named=tuple(named), out=out)
-    new = (_put_out(one, members[one.uid], death.at) for one in reached)
-    return DeathsStatus(pod=death.pod, named=tuple(one for one in named if one.deaths < most), out=(*out, *new))
+    new = (_put_out(member, members[member.uid], death.at) for member in reached)
+    return DeathsStatus(pod=death.pod, named=tuple(member for member in named if member.deaths < most), out=(*out, *new))
 
 
-def _put_out(one: MemberDeaths, version: MemberVersion, since: datetime) -> PutOut:
-    return PutOut(uid=one.uid, name=one.name, deaths=one.deaths, since=since, spec_hash=version.spec_hash, restart=version.restart)
+def _put_out(member: MemberDeaths, version: MemberVersion, since: datetime) -> PutOut:
+    return PutOut(uid=member.uid, name=member.name, deaths=member.deaths, since=since, spec_hash=version.spec_hash, restart=version.restart)
 
 
 def places(members: int) -> int:
@@ -83,22 +83,22 @@ def places(members: int) -> int:
 
 def returned(before: DeathsStatus, members: Versions) -> DeathsStatus:
     """Without those that are gone or name another pool; and of those that are out, without those that have changed: these return."""
-    kept = tuple(one for one in before.out if (version := members.get(one.uid)) is not None and version.is_same(one))
-    return replace(before, named=tuple(one for one in before.named if one.uid in members), out=kept)
+    kept = tuple(member for member in before.out if (version := members.get(member.uid)) is not None and version.is_same(member))
+    return replace(before, named=tuple(member for member in before.named if member.uid in members), out=kept)
 
 
 def wanting(view: View) -> int:
     """How many members shall run in the pool's pod: not those that are out."""
-    members, found = view.members, view.status.deaths
-    if members is None or found is None:
+    members, deaths = view.members, view.status.deaths
+    if members is None or deaths is None:
         return members.wanting if members else 0
-    out = {one.uid for one in returned(found, members.versions or {}).out}
-    return members.wanting - sum(one.wants for uid, one in (members.versions or {}).items() if uid in out)
+    out = {member.uid for member in returned(deaths, members.versions or {}).out}
+    return members.wanting - sum(member.wants for uid, member in (members.versions or {}).items() if uid in out)
 
 
-def suspects(found: DeathsStatus | None, most: int) -> tuple[str, ...]:
+def suspects(deaths: DeathsStatus | None, most: int) -> tuple[str, ...]:
     """Names of members that reached the limit and are not put out, because too many did."""
-    return tuple(one.name for one in found.named if one.deaths >= most) if found else ()
+    return tuple(member.name for member in deaths.named if member.deaths >= most) if deaths else ()
 
 
 def note(view: View) -> Status:

@@ -58,13 +58,13 @@ def _is_followed(view: View, pod: Pod) -> bool:
     return view.stopped or after.exit is not None or after.deleting or (has_lease and pod.deleting and view.outdated is None)
 
 
-def hand_over(view: View, one: StandbyStatus) -> Step | None:
+def hand_over(view: View, standby: StandbyStatus) -> Step | None:
     """The standby is ready, or has the lease: it is the driver from now on, and the former one ends its work. It takes a lease that is released."""
     pod = view.driver_pod
     if pod is None:
         return None
     left = Leaving(attempt=view.driver.attempt, pod=pod.name, uid=pod.uid, why=view.outdated or FOLLOWS)
-    driver = replace(view.promoted(one), leaving=left)
+    driver = replace(view.promoted(standby), leaving=left)
     step = progress(Phase.STARTING, left.why, "", *ends(view, (pod,)))
     step = _restarting(view.with_status(replace(view.status, driver=driver)), step)
     return replace(step, driver=driver, forget_standby=True)

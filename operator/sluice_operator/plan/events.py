@@ -143,7 +143,7 @@ def happened(view: View, old: Status, new: Status, step: Step) -> tuple[EventToS
         _autoscale(old, new),
         _warnings(old, new),
     )
-    return tuple(event for part in parts for event in part)
+    return tuple(event for some in parts for event in some)
 
 
 def _event(reason: Reason, message: str) -> EventToSend:

@@ -41,40 +41,40 @@ def awaited(view: View) -> str | None:
     return next((words for holds, words in cases if holds), None)
 
 
-def stand(view: View, one: StandbyStatus) -> Step | None:
+def stand(view: View, standby: StandbyStatus) -> Step | None:
     """It stands behind the driver. If it has the lease, it is the driver; if it says nothing any more, it may be lost."""
     pod = view.standby_pod
     if pod is None:
         return None  # and its end was noted
     if is_ready(view, pod):
-        return follow_or_stay(view, one)
+        return follow_or_stay(view, standby)
     why = "ends" if pod.deleting else "reports no longer that it is ready"
-    lost = replace(one, state=StandbyState.SILENT, reason=SILENT, message=f"{pod.name} {why}", since=view.now, tries=tries_of(view, one))
+    lost = replace(standby, state=StandbyState.SILENT, reason=SILENT, message=f"{pod.name} {why}", since=view.now, tries=tries_of(view, standby))
     return replace(beside(view, lost.message), standby=lost, wake=view.now + view.ready_time)
 
 
-def stay_silent(view: View, one: StandbyStatus) -> Step | None:
+def stay_silent(view: View, standby: StandbyStatus) -> Step | None:
     """It may come back. If it does not, it is replaced: its credentials may have expired, or its node is lost."""
-    pod, due = view.standby_pod, one.since + view.ready_time
+    pod, due = view.standby_pod, standby.since + view.ready_time
     if pod is None:
         return None
     if is_ready(view, pod):
-        return follow_or_stay(view, one)
+        return follow_or_stay(view, standby)
     if view.now < due:
-        step = beside(view, one.message)
+        step = beside(view, standby.message)
         return replace(step, wake=min(step.wake or due, due))
-    return replace(beside(view, f"{pod.name} is replaced", *ended(view)), standby=backed_off(view, one, SILENT, one.message))
+    return replace(beside(view, f"{pod.name} is replaced", *ended(view)), standby=backed_off(view, standby, SILENT, standby.message))
 
 
-def follow_or_stay(view: View, one: StandbyStatus) -> Step | None:
+def follow_or_stay(view: View, standby: StandbyStatus) -> Step | None:
     """A standby that is ready, or works already."""
     pod = view.standby_pod
     if pod is None or view.outdated is not None or has_lease(pod):
-        return hand_over(view, one)
-    if one.state is not StandbyState.READY:
-        one = replace(one, state=StandbyState.READY, reason="", message="", since=view.now)
+        return hand_over(view, standby)
+    if standby.state is not StandbyState.READY:
+        standby = replace(standby, state=StandbyState.READY, reason="", message="", since=view.now)
     due = (pod.reported_at or view.now) + STALE
     step = beside(view, f"{pod.name} stands by")
     number = step.autoscale.replicas if step.autoscale else view.executors  # it has as many as the driver when it continues
     also = () if pod.target == str(number) else (Retarget(pod.name, pod.uid, number),)
-    return replace(step, standby=one, actions=(*step.actions, *also), wake=min(step.wake or due, due))
+    return replace(step, standby=standby, actions=(*step.actions, *also), wake=min(step.wake or due, due))

@@ -52,15 +52,15 @@ class JobView:
         return self.end is None or self.end.reason in TAKEN_AWAY
 
 
-def job_view(view: View, one: MigrationStatus | PositionStatus) -> JobView:
+def job_view(view: View, gate: MigrationStatus | PositionStatus) -> JobView:
     """What is seen of the Job that a try names."""
-    job = find(view, one)
+    job = find(view, gate)
     if job is None:
-        return JobView(uid=one.uid, lost=None if one.uid is None else "the Job was deleted before it ended")
+        return JobView(uid=gate.uid, lost=None if gate.uid is None else "the Job was deleted before it ended")
     due = outlived(view, job)
     if job.state != "Active" or (due is not None and view.now >= due):
         return _ended(view, job)
-    return _podless(view, one, job)
+    return _podless(view, gate, job)
 
 
 def _ended(view: View, job: Job) -> JobView:
@@ -73,13 +73,13 @@ def _ended(view: View, job: Job) -> JobView:
     return JobView(uid=job.uid, ended=True, done=done, end=end, pod=pod, message=message or printable(job.message))
 
 
-def _podless(view: View, one: MigrationStatus | PositionStatus, job: Job) -> JobView:
+def _podless(view: View, gate: MigrationStatus | PositionStatus, job: Job) -> JobView:
     """A Job whose pod is refused (quota, account, admission) stays active and says nothing. Before the next try a dry run asks for the reason."""
     if job.active or any(pod.owner == job.uid for pod in view.observed.migrators):
         return JobView(uid=job.uid)
-    since = one.podless_since or view.now
+    since = gate.podless_since or view.now
     if view.now - since >= PODLESS:
-        return JobView(uid=job.uid, lost=f"Job {one.job} had no pod for {PODLESS.total_seconds():.0f} s")
+        return JobView(uid=job.uid, lost=f"Job {gate.job} had no pod for {PODLESS.total_seconds():.0f} s")
     return JobView(uid=job.uid, podless_since=since)
 
 
@@ -90,21 +90,21 @@ def outlived(view: View, job: Job) -> datetime | None:
     return max(ends) + OUTLIVED if ends and len(ends) == len(going) else None
 
 
-def find(view: View, one: MigrationStatus | PositionStatus) -> Job | None:
+def find(view: View, gate: MigrationStatus | PositionStatus) -> Job | None:
     """The Job that a try names."""
     ours = (job for job in view.observed.jobs if job.owner == view.resource.uid)
-    return next((job for job in ours if job.name == one.job and one.uid in {None, job.uid}), None)
+    return next((job for job in ours if job.name == gate.job and gate.uid in {None, job.uid}), None)
 
 
-def trouble(view: View, one: MigrationStatus | PositionStatus) -> tuple[str, str] | None:
+def trouble(view: View, gate: MigrationStatus | PositionStatus) -> tuple[str, str] | None:
     """Reason and message of what keeps the Job's pod from starting."""
-    return next(((pod.trouble.reason, pod.trouble.message) for pod in view.observed.migrators if pod.owner == one.uid and pod.trouble), None)
+    return next(((pod.trouble.reason, pod.trouble.message) for pod in view.observed.migrators if pod.owner == gate.uid and pod.trouble), None)
 
 
-def wake(view: View, one: MigrationStatus | PositionStatus) -> datetime | None:
+def wake(view: View, gate: MigrationStatus | PositionStatus) -> datetime | None:
     """When a Job that runs is looked at again, if nothing is reported until then."""
-    job = find(view, one)
-    return one.podless_since + PODLESS if one.podless_since else outlived(view, job) if job else None
+    job = find(view, gate)
+    return gate.podless_since + PODLESS if gate.podless_since else outlived(view, job) if job else None
 
 
 def stop(view: View, phase: Phase, reason: str) -> Step | None:
@@ -133,8 +133,8 @@ def clear(view: View, phase: Phase, reason: str) -> Step | None:
 
 def kept(view: View, jobs: Iterable[Job]) -> str:
     """What keeps a Job that was deleted."""
-    found = (taken_off_by(view.resource.namespace, "job", job) for job in jobs if job.deleting)
-    return next((f"; finalizers of other programs keep it: {how}" for how in found if how), "")
+    holders = (taken_off_by(view.resource.namespace, "job", job) for job in jobs if job.deleting)
+    return next((f"; finalizers of other programs keep it: {how}" for how in holders if how), "")
 
 
 def deletions(view: View, jobs: Iterable[Job]) -> list[Action]:

@@ -40,21 +40,21 @@ STEPS = {
 RESERVED = (frozenset(FAILURES) | {str(reason) for reason in Reason} | STEPS | CAUSES) - OF_PROGRAMS
 
 
-def reason(said: object, otherwise: str) -> str:
+def reason(given: object, otherwise: str) -> str:
     """The reason that a program gave, if it is one word and not reserved; else `otherwise`."""
-    return said if isinstance(said, str) and WORD.fullmatch(said) and said not in RESERVED else otherwise
+    return given if isinstance(given, str) and WORD.fullmatch(given) and given not in RESERVED else otherwise
 
 
-def message(said: object, text: object) -> str:
+def message(given: object, text: object) -> str:
     """The program's message as one printable line. A reason that was not accepted comes before it."""
-    words, word = _text(text), _text(said)
-    kept = not said or reason(said, "") == said
+    words, word = _text(text), _text(given)
+    kept = not given or reason(given, "") == given
     return printable((words if kept else f"{word}: {words}")[:LONGEST])
 
 
-def _text(said: object) -> str:
+def _text(given: object) -> str:
     """As text, if it is not nested too deeply for that."""
-    return "" if said is None or bounds.problem(said, "") else str(said)
+    return "" if given is None or bounds.problem(given, "") else str(given)
 
 
 def cause(word: str) -> str:

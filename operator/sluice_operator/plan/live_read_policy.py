@@ -42,7 +42,7 @@ def needs_live_read(view: View, intent: Plan) -> bool:
 def _may_have_left(view: View) -> bool:
     """Whether executors that no watch shows are more than work, as the driver reports."""
     pod, there = view.driver_pod, view.own_executors
-    return pod is not None and pod.report is not None and pod.report.executors < len(there) and any(one.unlisted for one in there)
+    return pod is not None and pod.report is not None and pod.report.executors < len(there) and any(pod_there.unlisted for pod_there in there)
 
 
 def _falls_silent(old: Status, new: Status) -> bool:

@@ -104,8 +104,8 @@ def _clear(view: View) -> Step | None:
 
 
 def _running(view: View, migration: MigrationStatus) -> Step:
-    if found := jobs.trouble(view, migration):
-        return progress(Phase.MIGRATING, found[0], f"the migration's pod cannot start: {found[1]}")
+    if trouble := jobs.trouble(view, migration):
+        return progress(Phase.MIGRATING, trouble[0], f"the migration's pod cannot start: {trouble[1]}")
     step = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} copies the source's positions")
     if migration.uid is not None or jobs.find(view, migration) is not None:
         return replace(step, wake=jobs.wake(view, migration))

@@ -78,11 +78,11 @@ def _suspecting(rule: Rule) -> Rule:
 
 
 def _pool_rules() -> tuple[Rule, ...]:
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for rule in RULES:
-        found += [] if rule in OF_CONSUMERS else [_suspecting(rule)]
-        found += [without_members] if rule is scale_to_zero else []
-    return tuple(found)
+        rules += [] if rule in OF_CONSUMERS else [_suspecting(rule)]
+        rules += [without_members] if rule is scale_to_zero else []
+    return tuple(rules)
 
 
 def _worded(view: View, item: Condition) -> Condition:

@@ -85,9 +85,9 @@ def note(view: View) -> Status:
     return leave(view, view.status, after) if begins else replace(view.status, position=after)
 
 
-def _waited_since(view: View, one: PositionStatus) -> datetime | None:
+def _waited_since(view: View, move: PositionStatus) -> datetime | None:
     rests = view.resource.paused or (view.wanted is not None and (view.wanted.spec.suspend or not view.wanted.spec.replicas))
-    return None if rests else one.since or view.now
+    return None if rests else move.since or view.now
 
 
 def leave(view: View, onto: Onto, after: PositionStatus) -> Onto:
@@ -96,49 +96,49 @@ def leave(view: View, onto: Onto, after: PositionStatus) -> Onto:
     return replace(onto, position=after, driver=replace(view.driver, exit=None) if reached else view.driver)
 
 
-def end_of(view: View, one: PositionStatus) -> datetime | None:
+def end_of(view: View, move: PositionStatus) -> datetime | None:
     """When a move is given up unless a pod works on it. None: it is not, as no driver is wanted, or it would not get the lease either."""
-    return one.since + view.deadline if one.since and one.state in TIMED else None
+    return move.since + view.deadline if move.since and move.state in TIMED else None
 
 
-def overdue(view: View, one: PositionStatus) -> str | None:
+def overdue(view: View, move: PositionStatus) -> str | None:
     """Why a move is given up: no pod could carry it out in time. None: it has time, or a pod works on it."""
-    end = end_of(view, one)
-    works = one.state is PositionState.RUNNING and any(pod.owner == one.uid and pod.started_at for pod in view.observed.migrators)
+    end = end_of(view, move)
+    works = move.state is PositionState.RUNNING and any(pod.owner == move.uid and pod.started_at for pod in view.observed.migrators)
     if end is None or view.now < end or works:
         return None
-    refusal, trouble = view.observed.refusal, jobs.trouble(view, one)
-    why = refusal.message if refusal else trouble[1] if trouble else one.message or "its pod did not start"
+    refusal, trouble = view.observed.refusal, jobs.trouble(view, move)
+    why = refusal.message if refusal else trouble[1] if trouble else move.message or "its pod did not start"
     return f"no pod carried it out within {view.deadline.total_seconds():.0f} s (spec.progressDeadlineSeconds): {why}"
 
 
 def _seen(view: View, before: PositionStatus) -> PositionStatus:
     seen = jobs.job_view(view, before)
-    found = replace(before, uid=seen.uid, podless_since=seen.podless_since)
+    after = replace(before, uid=seen.uid, podless_since=seen.podless_since)
     if seen.lost is not None:
-        return _later(view, replace(found, state=PositionState.LOST, message=seen.lost))
-    return _ended(view, replace(found, message=in_fields(seen.message)), seen) if seen.ended else found
+        return _later(view, replace(after, state=PositionState.LOST, message=seen.lost))
+    return _ended(view, replace(after, message=in_fields(seen.message)), seen) if seen.ended else after
 
 
-def _ended(view: View, found: PositionStatus, seen: JobView) -> PositionStatus:
-    found = replace(found, finished_at=view.now)
+def _ended(view: View, move: PositionStatus, seen: JobView) -> PositionStatus:
+    move = replace(move, finished_at=view.now)
     if seen.done:
-        return replace(found, state=PositionState.COMPLETE, moved=seen.pod.moved if seen.pod else None)
+        return replace(move, state=PositionState.COMPLETE, moved=seen.pod.moved if seen.pod else None)
     if seen.end is None or seen.taken_away:
-        return _later(view, replace(found, state=PositionState.LOST))
+        return _later(view, replace(move, state=PositionState.LOST))
     if seen.end.code in jobs.REFUSALS:
-        return replace(found, state=PositionState.REFUSED)
+        return replace(move, state=PositionState.REFUSED)
     if seen.end.code == HELD:
-        return _later(view, replace(found, state=PositionState.HELD))
-    failures = found.failures + 1
+        return _later(view, replace(move, state=PositionState.HELD))
+    failures = move.failures + 1
     if failures >= MOST_FAILURES:
-        text = f"failed {counted(failures, 'time')}: {found.message}; {LEFT}"
-        return replace(found, state=PositionState.REFUSED, failures=failures, message=text)
-    return _later(view, replace(found, state=PositionState.FAILING, failures=failures))
+        text = f"failed {counted(failures, 'time')}: {move.message}; {LEFT}"
+        return replace(move, state=PositionState.REFUSED, failures=failures, message=text)
+    return _later(view, replace(move, state=PositionState.FAILING, failures=failures))
 
 
-def _later(view: View, found: PositionStatus) -> PositionStatus:
-    return replace(found, next_at=view.now + view.patience.pause(found.tries - 1))
+def _later(view: View, move: PositionStatus) -> PositionStatus:
+    return replace(move, next_at=view.now + view.patience.pause(move.tries - 1))
 
 
 def following(view: View, wanted: str) -> PositionStatus:
@@ -162,4 +162,4 @@ def following(view: View, wanted: str) -> PositionStatus:
 
 def in_fields(message: str) -> str:
     """What `sluice reset` says, with the fields of the spec instead of its options."""
-    return OPTION.sub(lambda found: FIELDS[found[1]] if found[1] else "", message)
+    return OPTION.sub(lambda match: FIELDS[match[1]] if match[1] else "", message)

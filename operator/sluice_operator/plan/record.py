@@ -74,31 +74,31 @@ def note_standby(view: View) -> Status:
 
     One that the operator stopped, because it may not follow any more, has not failed.
     """
-    one, pod = view.status.standby, view.standby_pod
-    if one is None:
+    standby, pod = view.status.standby, view.standby_pod
+    if standby is None:
         return view.status
-    passed = one.uid is None and one.state in STAND and one.attempt < view.driver.attempt
-    stopped = one.state in STAND and not may_follow(view, one)
-    if pod is None and (passed or (stopped and one.uid) or not (view.is_meant(one) or view.remembers(one))):
+    passed = standby.uid is None and standby.state in STAND and standby.attempt < view.driver.attempt
+    stopped = standby.state in STAND and not may_follow(view, standby)
+    if pod is None and (passed or (stopped and standby.uid) or not (view.is_meant(standby) or view.remembers(standby))):
         return replace(view.status, standby=None)
-    one = replace(one, uid=pod.uid if pod else one.uid)
-    end = pod.exit if pod else Exit(reason=LOST, message="its pod was deleted", at=view.now) if one.uid else None
-    if end is not None and one.state in STAND and not stopped:
-        one = backed_off(view, one, end.reason, end.message)
-    return replace(view.status, standby=one)
+    standby = replace(standby, uid=pod.uid if pod else standby.uid)
+    end = pod.exit if pod else Exit(reason=LOST, message="its pod was deleted", at=view.now) if standby.uid else None
+    if end is not None and standby.state in STAND and not stopped:
+        standby = backed_off(view, standby, end.reason, end.message)
+    return replace(view.status, standby=standby)
 
 
-def backed_off(view: View, one: StandbyStatus, reason: str, message: str) -> StandbyStatus:
+def backed_off(view: View, standby: StandbyStatus, reason: str, message: str) -> StandbyStatus:
     """A standby that ended, or shall. The next one follows after a pause."""
-    tries = tries_of(view, one)
+    tries = tries_of(view, standby)
     pause = view.now + view.patience.pause(tries - 1)
-    return replace(one, state=StandbyState.BACKING_OFF, reason=reason, message=message, tries=tries, next_at=pause)
+    return replace(standby, state=StandbyState.BACKING_OFF, reason=reason, message=message, tries=tries, next_at=pause)
 
 
-def tries_of(view: View, one: StandbyStatus) -> int:
+def tries_of(view: View, standby: StandbyStatus) -> int:
     """Its number in a series of standbys. One that was ready for `resetAfterSeconds` ends the series."""
-    stable = one.state is StandbyState.READY and view.now - one.since >= timedelta(seconds=view.patience.reset_after_seconds)
-    return 1 if stable else one.tries
+    stable = standby.state is StandbyState.READY and view.now - standby.since >= timedelta(seconds=view.patience.reset_after_seconds)
+    return 1 if stable else standby.tries
 
 
 def note_end(view: View) -> Status:

@@ -69,12 +69,12 @@ def _new_try(view: View, wanted: str) -> Step:
     return position.leave(view, step, made) if replaced else replace(step, position=made)
 
 
-def _running(view: View, one: PositionStatus) -> Step:
-    if found := jobs.trouble(view, one):
-        return progress(Phase.DRAINING, found[0], f"the pod that moves the positions cannot start: {found[1]}")
-    step = progress(Phase.DRAINING, RESETTING, f"Job {one.job} moves the positions")
-    if one.uid is not None or jobs.find(view, one) is not None:
-        return replace(step, wake=jobs.wake(view, one))
+def _running(view: View, move: PositionStatus) -> Step:
+    if trouble := jobs.trouble(view, move):
+        return progress(Phase.DRAINING, trouble[0], f"the pod that moves the positions cannot start: {trouble[1]}")
+    step = progress(Phase.DRAINING, RESETTING, f"Job {move.job} moves the positions")
+    if move.uid is not None or jobs.find(view, move) is not None:
+        return replace(step, wake=jobs.wake(view, move))
     return jobs.clear(view, Phase.DRAINING, RESETTING) or replace(step, actions=(CreateResetJob(),))
 
 

@@ -67,8 +67,8 @@ def refused_by_driver(view: View, step: Step) -> Step:
     """A driver refused this spec: the step is stalled until a driver works with it. The operator keeps trying, with backoff."""
     if not view.refused or view.resource.paused or step.phase not in {Phase.STARTING, Phase.BACKING_OFF}:
         return step
-    reason, said = view.status.restarts.reason or "Refused", _last_words(view)
-    text = step.message if said in step.message else f"{said}; {step.message}"
+    reason, words = view.status.restarts.reason or "Refused", _last_words(view)
+    text = step.message if words in step.message else f"{words}; {step.message}"
     return replace(step, phase=Phase.FAILED, reason=reason, message=text, progressing=False, stalled=True)
 
 

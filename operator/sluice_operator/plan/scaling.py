@@ -72,25 +72,25 @@ class ScaleFigures:
         return f"{lasting(self.lag)} behind, busy {self.busy:.0%}"
 
 
-def decide(before: AutoscaleStatus, earlier: ScaleSample, found: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
+def decide(before: AutoscaleStatus, earlier: ScaleSample, figures: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
     """The next memory, with at most one change of `replicas`. `before` is within the bounds.
 
     Args:
         before: the memory.
         earlier: its sample, of the same driver with the same executors.
-        found: the present figures.
+        figures: the present figures.
         bounds: `spec.autoscale`.
     """
-    judged = replace(before, trial=_undecided(before, earlier, found, bounds))
-    if found.lag > bounds.target_lag_seconds * 1000:
+    judged = replace(before, trial=_undecided(before, earlier, figures, bounds))
+    if figures.lag > bounds.target_lag_seconds * 1000:
         judged = replace(judged, quiet_since=None)
-        if _comes_back(earlier, found, bounds):
-            return _with_reason(judged, "CatchingUp", found.words)
-        return _more(judged, earlier, found, bounds)
-    return _fewer(judged, found, bounds)
+        if _comes_back(earlier, figures, bounds):
+            return _with_reason(judged, "CatchingUp", figures.words)
+        return _more(judged, earlier, figures, bounds)
+    return _fewer(judged, figures, bounds)
 
 
-def decide_short(before: AutoscaleStatus, there: int, why: str, found: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
+def decide_short(before: AutoscaleStatus, there: int, why: str, figures: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
     """The next memory while executors do not come that were asked for: never more of them.
 
     Those that run may be enough, and as many as the bounds ask for. Then the others are given up.
@@ -99,58 +99,58 @@ def decide_short(before: AutoscaleStatus, there: int, why: str, found: ScaleFigu
         before: the memory.
         there: number of executors that run, fewer than `before.replicas`.
         why: the message while nothing is changed.
-        found: the present figures, of those that run.
+        figures: the present figures, of those that run.
         bounds: `spec.autoscale`.
     """
-    if not _is_close(found, bounds) or found.busy >= AIM or there < bounds.min:
+    if not _is_close(figures, bounds) or figures.busy >= AIM or there < bounds.min:
         return _with_reason(replace(before, quiet_since=None), OVERDUE, why)
-    since = before.quiet_since or found.now
-    if not _rested(before, since, found, bounds):
+    since = before.quiet_since or figures.now
+    if not _rested(before, since, figures, bounds):
         return _with_reason(replace(before, quiet_since=since), OVERDUE, why)
-    text = f"{found.words} with {counted(there, 'executor')}; no more came"
-    return replace(_changed(replace(before, trial=None), there, "ScaledDown", found), message=text)
+    text = f"{figures.words} with {counted(there, 'executor')}; no more came"
+    return replace(_changed(replace(before, trial=None), there, "ScaledDown", figures), message=text)
 
 
-def _undecided(before: AutoscaleStatus, earlier: ScaleSample, found: ScaleFigures, bounds: ScaleBounds) -> ScaleTrial | None:
+def _undecided(before: AutoscaleStatus, earlier: ScaleSample, figures: ScaleFigures, bounds: ScaleBounds) -> ScaleTrial | None:
     """The trial, unless it has helped: a record takes less time, or the consumer is not behind any more."""
-    trial, cost = before.trial, _seconds_per_record(earlier, found)
-    if trial is None or found.lag <= bounds.target_lag_seconds * 1000:
+    trial, cost = before.trial, _seconds_per_record(earlier, figures)
+    if trial is None or figures.lag <= bounds.target_lag_seconds * 1000:
         return None
     return None if cost is not None and cost <= trial.seconds_per_record * GAIN else trial
 
 
-def _seconds_per_record(earlier: ScaleSample, found: ScaleFigures) -> float | None:
-    if earlier.records is None or found.records is None or found.records <= earlier.records:
+def _seconds_per_record(earlier: ScaleSample, figures: ScaleFigures) -> float | None:
+    if earlier.records is None or figures.records is None or figures.records <= earlier.records:
         return None
-    return found.busy * (found.now - earlier.at).total_seconds() / (found.records - earlier.records)
+    return figures.busy * (figures.now - earlier.at).total_seconds() / (figures.records - earlier.records)
 
 
-def _comes_back(earlier: ScaleSample, found: ScaleFigures, bounds: ScaleBounds) -> bool:
+def _comes_back(earlier: ScaleSample, figures: ScaleFigures, bounds: ScaleBounds) -> bool:
     """Whether the consumer gains on the stream fast enough to be back in five minutes."""
     if earlier.millis_behind_latest is None:
         return False
-    gained, left = earlier.millis_behind_latest - found.behind, found.lag - bounds.target_lag_seconds * 1000
-    return gained > 0 and left * (found.now - earlier.at).total_seconds() <= gained * BACK_SECONDS
+    gained, left = earlier.millis_behind_latest - figures.behind, figures.lag - bounds.target_lag_seconds * 1000
+    return gained > 0 and left * (figures.now - earlier.at).total_seconds() <= gained * BACK_SECONDS
 
 
-def _more(before: AutoscaleStatus, earlier: ScaleSample, found: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
+def _more(before: AutoscaleStatus, earlier: ScaleSample, figures: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
     """The consumer is behind and stays so: more executors, or why not."""
-    if _in_vain(before, found, bounds):
-        return _give_up(before, found, bounds)
-    if (why := _limit(before, found, bounds)) is not None:
+    if _in_vain(before, figures, bounds):
+        return _give_up(before, figures, bounds)
+    if (why := _limit(before, figures, bounds)) is not None:
         return _with_reason(before, *why)
-    number = min(math.ceil(before.replicas * found.busy / AIM), 2 * before.replicas, bounds.max, cap(found, bounds))
-    cost, trial = _seconds_per_record(earlier, found), before.trial
+    number = min(math.ceil(before.replicas * figures.busy / AIM), 2 * before.replicas, bounds.max, cap(figures, bounds))
+    cost, trial = _seconds_per_record(earlier, figures), before.trial
     if trial is not None:
         trial = replace(trial, steps=min(trial.steps + 1, STEPS))
     elif cost is not None:
         trial = ScaleTrial(executors=before.replicas, seconds_per_record=cost)
-    return _changed(replace(before, trial=trial), number, "ScaledUp", found)
+    return _changed(replace(before, trial=trial), number, "ScaledUp", figures)
 
 
-def _in_vain(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -> bool:
+def _in_vain(before: AutoscaleStatus, figures: ScaleFigures, bounds: ScaleBounds) -> bool:
     """Whether executors were added as often as may be, and no record takes less time."""
-    trial, most = before.trial, min(bounds.max, cap(found, bounds))
+    trial, most = before.trial, min(bounds.max, cap(figures, bounds))
     return trial is not None and before.replicas > trial.executors and (trial.steps >= STEPS or before.replicas >= most)
 
 
@@ -159,69 +159,70 @@ def held_for(bounds: ScaleBounds) -> timedelta:
     return max(HOLD, timedelta(seconds=bounds.cool_down_seconds))
 
 
-def _give_up(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
+def _give_up(before: AutoscaleStatus, figures: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
     """Back to the former number, but not within the cool-down after the last addition."""
     assert before.trial is not None  # noqa: S101 - `_in_vain`
     former = max(before.trial.executors, bounds.min)
-    text = f"{found.words}; a record takes as long with {counted(before.replicas, 'executor')} as with {former}"
-    if not _cooled(before, found, bounds):
+    text = f"{figures.words}; a record takes as long with {counted(before.replicas, 'executor')} as with {former}"
+    if not _cooled(before, figures, bounds):
         return _with_reason(before, "NoGain", text)
-    held = replace(before, trial=None, ceiling=former, ceiling_until=found.now + held_for(bounds))
-    return replace(_changed(held, former, "NoGain", found), message=text)
+    held = replace(before, trial=None, ceiling=former, ceiling_until=figures.now + held_for(bounds))
+    return replace(_changed(held, former, "NoGain", figures), message=text)
 
 
-def _limit(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -> tuple[str, str] | None:
+def _limit(before: AutoscaleStatus, figures: ScaleFigures, bounds: ScaleBounds) -> tuple[str, str] | None:
     """Why more executors would not help, or may not be; the first reason that holds."""
     number, target = before.replicas, bounds.target_lag_seconds * 1000
-    held = before.ceiling is not None and before.ceiling_until is not None and found.now < before.ceiling_until and number >= before.ceiling
-    far = bounds.by_shards and found.shards > 1 and found.behind > target
-    lone = far and found.others_behind is not None and found.others_behind <= target * CLOSE
+    held = before.ceiling is not None and before.ceiling_until is not None and figures.now < before.ceiling_until and number >= before.ceiling
+    far = bounds.by_shards and figures.shards > 1 and figures.behind > target
+    lone = far and figures.others_behind is not None and figures.others_behind <= target * CLOSE
+    active = counted(figures.active_shards or 0, "shard")
     limits = (
         (held, "NoGain", f"more than {counted(before.ceiling or 0, 'executor')} made no record faster"),
-        (lone and number * found.cores > 1, "HotShard", f"only {found.farthest or 'one shard'} is far behind, and one task reads a shard"),
-        (math.ceil(number * found.busy / AIM) <= number, "NotBusy", "the executors have time left"),
+        (lone and number * figures.cores > 1, "HotShard", f"only {figures.farthest or 'one shard'} is far behind, and one task reads a shard"),
+        (math.ceil(number * figures.busy / AIM) <= number, "NotBusy", "the executors have time left"),
         (number >= bounds.max, "AtMaximum", f"spec.autoscale.max is {bounds.max}"),
-        (number >= cap(found, bounds), "AtActiveShards", f"{counted(found.active_shards or 0, 'shard')} gave records, and one task reads a shard"),
+        (number >= cap(figures, bounds), "AtActiveShards", f"{active} gave records, and one task reads a shard"),
     )
-    return next(((reason, f"{found.words}; {text}") for holds, reason, text in limits if holds), None)
+    return next(((reason, f"{figures.words}; {text}") for holds, reason, text in limits if holds), None)
 
 
-def cap(found: ScaleFigures, bounds: ScaleBounds) -> int:
+def cap(figures: ScaleFigures, bounds: ScaleBounds) -> int:
     """As many executors as have a core for each active shard, within the bounds."""
-    if not bounds.by_shards or found.active_shards is None:
+    if not bounds.by_shards or figures.active_shards is None:
         return bounds.max
-    return bounds.within(math.ceil(found.active_shards / found.cores))
+    return bounds.within(math.ceil(figures.active_shards / figures.cores))
 
 
-def _fewer(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
+def _fewer(before: AutoscaleStatus, figures: ScaleFigures, bounds: ScaleBounds) -> AutoscaleStatus:
     """The consumer is not behind: one executor less, if that has been enough for the whole cool-down."""
     number = before.replicas
-    enough = number > cap(found, bounds) or (number > 1 and found.busy * number / (number - 1) < AIM)
-    if not _is_close(found, bounds) or number <= bounds.min or not enough:
-        return _with_reason(replace(before, quiet_since=None), "Steady", found.words)
-    since = before.quiet_since or found.now
-    if not _rested(before, since, found, bounds):
-        return _with_reason(replace(before, quiet_since=since), "CoolingDown", found.words)
-    return _changed(before, number - 1, "ScaledDown", found)
+    enough = number > cap(figures, bounds) or (number > 1 and figures.busy * number / (number - 1) < AIM)
+    if not _is_close(figures, bounds) or number <= bounds.min or not enough:
+        return _with_reason(replace(before, quiet_since=None), "Steady", figures.words)
+    since = before.quiet_since or figures.now
+    if not _rested(before, since, figures, bounds):
+        return _with_reason(replace(before, quiet_since=since), "CoolingDown", figures.words)
+    return _changed(before, number - 1, "ScaledDown", figures)
 
 
-def _is_close(found: ScaleFigures, bounds: ScaleBounds) -> bool:
-    return found.lag <= bounds.target_lag_seconds * 1000 * CLOSE
+def _is_close(figures: ScaleFigures, bounds: ScaleBounds) -> bool:
+    return figures.lag <= bounds.target_lag_seconds * 1000 * CLOSE
 
 
-def _rested(before: AutoscaleStatus, since: datetime, found: ScaleFigures, bounds: ScaleBounds) -> bool:
+def _rested(before: AutoscaleStatus, since: datetime, figures: ScaleFigures, bounds: ScaleBounds) -> bool:
     """Whether the load has been small since then for the whole cool-down, and the last change is as long ago."""
-    return found.now - since >= timedelta(seconds=bounds.cool_down_seconds) and _cooled(before, found, bounds)
+    return figures.now - since >= timedelta(seconds=bounds.cool_down_seconds) and _cooled(before, figures, bounds)
 
 
-def _cooled(before: AutoscaleStatus, found: ScaleFigures, bounds: ScaleBounds) -> bool:
-    return before.changed_at is None or found.now - before.changed_at >= timedelta(seconds=bounds.cool_down_seconds)
+def _cooled(before: AutoscaleStatus, figures: ScaleFigures, bounds: ScaleBounds) -> bool:
+    return before.changed_at is None or figures.now - before.changed_at >= timedelta(seconds=bounds.cool_down_seconds)
 
 
 def _with_reason(before: AutoscaleStatus, reason: str, message: str) -> AutoscaleStatus:
     return replace(before, reason=reason, message=message)
 
 
-def _changed(before: AutoscaleStatus, number: int, reason: str, found: ScaleFigures) -> AutoscaleStatus:
-    text = f"{found.words} with {counted(before.replicas, 'executor')}"
-    return replace(before, replicas=number, reason=reason, message=text, changed_at=found.now, quiet_since=None, sample=None)
+def _changed(before: AutoscaleStatus, number: int, reason: str, figures: ScaleFigures) -> AutoscaleStatus:
+    text = f"{figures.words} with {counted(before.replicas, 'executor')}"
+    return replace(before, replicas=number, reason=reason, message=text, changed_at=figures.now, quiet_since=None, sample=None)

@@ -56,20 +56,20 @@ def _cleared(view: View, status: Status) -> tuple[Action, ...]:
 
 def member_rules(seating: Seating) -> Sequence[Rule]:
     """RULES, as they are for a consumer that has or had a seat."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     place, hosts = seating.place, seating.hosts
     for rule in RULES:
         if rule is confirm and place is not None:
-            found.append(_await_pool(place))
+            rules.append(_await_pool(place))
         if rule is force:
-            found.append(_force_pods(hosts))
+            rules.append(_force_pods(hosts))
         elif rule in {rescale, autoscale} and place is not None:
             continue
         elif rule in {migrate, reset} and place is not None and seating.unknown:
-            found.append(_await_spec(rule, place))
+            rules.append(_await_spec(rule, place))
         else:
-            found.append(_worded(rule, hosts))
-    return found
+            rules.append(_worded(rule, hosts))
+    return rules
 
 
 def _await_pool(place: Place) -> Rule:

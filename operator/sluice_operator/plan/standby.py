@@ -28,27 +28,27 @@ NO_ROOM = "StandbyWithoutRoom"
 
 def stand_by(view: View) -> Step | None:
     """A standby, for a rollout or for failover. None: there is none, or this rollout is made as `Recreate`."""
-    one = view.status.standby
-    if one is None:
+    standby = view.status.standby
+    if standby is None:
         return _name(view, 1) if _begins(view) else None
     if view.driver_pod is None:
-        return _follow(view, one)
-    if not view.is_meant(one):
-        if _works_as_wanted(view, one):
-            return hand_over(view, one)
-        return beside(view, f"{one.pod} is not wanted any more", *ended(view)) if view.standby_pod else _anew(view, one)
-    return STATES[one.state](view, one)
+        return _follow(view, standby)
+    if not view.is_meant(standby):
+        if _works_as_wanted(view, standby):
+            return hand_over(view, standby)
+        return beside(view, f"{standby.pod} is not wanted any more", *ended(view)) if view.standby_pod else _anew(view, standby)
+    return STATES[standby.state](view, standby)
 
 
-def _works_as_wanted(view: View, one: StandbyStatus) -> bool:
+def _works_as_wanted(view: View, standby: StandbyStatus) -> bool:
     """Whether a standby that nobody asks for any more is the only one that works: it has the lease, and runs what the spec asks for."""
-    pod, fits = view.standby_pod, view.wanted is not None and view.wanted.is_hash(one.spec_hash) and one.restart == view.restart
+    pod, fits = view.standby_pod, view.wanted is not None and view.wanted.is_hash(standby.spec_hash) and standby.restart == view.restart
     return fits and view.outdated is None and not view.on_trial and pod is not None and is_ready(view, pod) and has_lease(pod)
 
 
-def _anew(view: View, one: StandbyStatus) -> Step | None:
+def _anew(view: View, standby: StandbyStatus) -> Step | None:
     """What is left is the memory of one that was given up. Another request begins again, and so does what stands behind the next driver."""
-    return _name(view, 1) if _begins(view) and one.state is StandbyState.GIVEN_UP else None
+    return _name(view, 1) if _begins(view) and standby.state is StandbyState.GIVEN_UP else None
 
 
 def _begins(view: View) -> bool:
@@ -65,33 +65,33 @@ def _name(view: View, tries: int) -> Step:
     if left := others(view):
         return beside(view, f"{left[0].name} of an earlier driver is waited for")
     driver = following(view)
-    one = StandbyStatus(
+    standby = StandbyStatus(
         attempt=driver.attempt, pod=driver.pod or "", spec_hash=driver.spec_hash or "", restart=driver.restart, since=view.now, tries=tries
     )
-    return replace(beside(view, f"{one.pod} starts beside it", CreateStandby()), standby=one)
+    return replace(beside(view, f"{standby.pod} starts beside it", CreateStandby()), standby=standby)
 
 
-def _starting(view: View, one: StandbyStatus) -> Step | None:
+def _starting(view: View, standby: StandbyStatus) -> Step | None:
     """Create it, wait for it, give it up, or let it follow."""
-    pod, due = view.standby_pod, one.since + view.ready_time
+    pod, due = view.standby_pod, standby.since + view.ready_time
     if pod is not None and is_ready(view, pod):
-        return failover.follow_or_stay(view, one)
+        return failover.follow_or_stay(view, standby)
     lacking = view.observed.refusal if pod is None else pod.trouble
     if view.now >= due and (why := _hopeless(pod, lacking, view.ready_time)) is not None:
-        return _given_up_on(view, one, *why)
-    step = beside(view, f"{one.pod} gets ready to follow", *(() if pod or others(view) else (CreateStandby(),)))
+        return _given_up_on(view, standby, *why)
+    step = beside(view, f"{standby.pod} gets ready to follow", *(() if pod or others(view) else (CreateStandby(),)))
     return step if view.now >= due else replace(step, wake=min(step.wake or due, due))
 
 
-def _given_up_on(view: View, one: StandbyStatus, reason: str, message: str) -> Step:
+def _given_up_on(view: View, standby: StandbyStatus, reason: str, message: str) -> Step:
     """A rollout continues as `Recreate`. Between rollouts nothing waits: without room it stays, and its time begins again."""
     if view.outdated is not None:
-        after = replace(one, state=StandbyState.GIVEN_UP, reason=reason, message=message)
-        return replace(beside(view, f"{one.pod} is given up", *ended(view)), standby=after)
+        after = replace(standby, state=StandbyState.GIVEN_UP, reason=reason, message=message)
+        return replace(beside(view, f"{standby.pod} is given up", *ended(view)), standby=after)
     if reason == TOO_SLOW:
-        return replace(beside(view, f"{one.pod} is replaced", *ended(view)), standby=backed_off(view, one, reason, message))
+        return replace(beside(view, f"{standby.pod} is replaced", *ended(view)), standby=backed_off(view, standby, reason, message))
     create = () if view.standby_pod or others(view) else (CreateStandby(),)
-    step = replace(beside(view, f"{one.pod} finds no room", *create), standby=replace(one, since=view.now))
+    step = replace(beside(view, f"{standby.pod} finds no room", *create), standby=replace(standby, since=view.now))
     return replace(step, wake=min(step.wake or view.now + view.ready_time, view.now + view.ready_time))
 
 
@@ -103,20 +103,20 @@ def _hopeless(pod: Pod | None, lacking: Trouble | None, time: timedelta) -> tupl
     return (TOO_SLOW, f"{pod.name} was not ready within {time.total_seconds():.0f} s (spec.rollout.readySeconds)") if slow and pod else None
 
 
-def _given_up(view: View, one: StandbyStatus) -> Step | None:
+def _given_up(view: View, standby: StandbyStatus) -> Step | None:
     """The rollout continues as `Recreate` when the pod is gone. After it, one for failover begins again."""
     if view.standby_pod:
-        return beside(view, f"{one.pod} is given up", *ended(view))
+        return beside(view, f"{standby.pod} is given up", *ended(view))
     return _name(view, 1) if view.outdated is None and _begins(view) else None
 
 
-def _backing_off(view: View, one: StandbyStatus) -> Step:
+def _backing_off(view: View, standby: StandbyStatus) -> Step:
     """It failed. The driver works on, and another standby is made after a pause."""
-    due = one.next_at or view.now
+    due = standby.next_at or view.now
     if view.standby_pod is None and view.now >= due and (view.outdated is not None or _begins(view)):
-        return _name(view, one.tries + 1)
+        return _name(view, standby.tries + 1)
     does = "ends" if view.standby_pod is not None and view.standby_pod.exit is None else "ended"
-    step = beside(view, f"{one.pod} {does}: {one.message}", *ended(view))
+    step = beside(view, f"{standby.pod} {does}: {standby.message}", *ended(view))
     return replace(step, wake=min(step.wake or due, due)) if view.now < due else step
 
 
@@ -129,27 +129,27 @@ STATES = {
 }
 
 
-def _follow(view: View, one: StandbyStatus) -> Step | None:
+def _follow(view: View, standby: StandbyStatus) -> Step | None:
     """The driver is gone. A standby that stands there is the driver; any other is ended before one is made."""
     pod = view.standby_pod
     if pod is None:
         return None
-    stands = one.state is StandbyState.STARTING or is_ready(view, pod)
-    usable = stands and one.state in STAND and not pod.deleting and pod.exit is None and view.driver.pod is None
-    if not (usable and view.is_meant(one)):
-        lost = backed_off(view, one, SILENT, one.message) if one.state is StandbyState.SILENT and may_follow(view, one) else None
+    stands = standby.state is StandbyState.STARTING or is_ready(view, pod)
+    usable = stands and standby.state in STAND and not pod.deleting and pod.exit is None and view.driver.pod is None
+    if not (usable and view.is_meant(standby)):
+        lost = backed_off(view, standby, SILENT, standby.message) if standby.state is StandbyState.SILENT and may_follow(view, standby) else None
         return replace(leaving(view, (pod,), FOLLOWS), standby=lost, actions=ends(view, (pod,)))
     step = progress(Phase.STARTING, FOLLOWS, f"{pod.name} follows: it takes the lease when that is free")
-    return replace(step, driver=view.promoted(one), forget_standby=True, wake=view.now)
+    return replace(step, driver=view.promoted(standby), forget_standby=True, wake=view.now)
 
 
 def stand_in(view: View) -> Step | None:
     """The driver is asked to end, and hangs perhaps: a standby that is ready follows it. None: there is none."""
-    one, pod = view.status.standby, view.standby_pod
-    return hand_over(view, one) if one is not None and pod is not None and is_ready(view, pod) and may_follow(view, one) else None
+    standby, pod = view.status.standby, view.standby_pod
+    return hand_over(view, standby) if standby is not None and pod is not None and is_ready(view, pod) and may_follow(view, standby) else None
 
 
 def unwanted(view: View) -> tuple[Action, ...]:
     """The deletion of a standby that may not follow a driver which is asked to end: it would take the lease, though nothing shall run."""
-    one = view.status.standby
-    return () if one is None or may_follow(view, one) else ended(view)
+    standby = view.status.standby
+    return () if standby is None or may_follow(view, standby) else ended(view)

@@ -16,19 +16,19 @@ STAND = {StandbyState.STARTING, StandbyState.READY, StandbyState.SILENT}
 SILENT, TOO_SLOW = "StandbySilent", "StandbyNotReady"  # why the operator replaces one that has not ended
 
 
-def may_follow(view: View, one: StandbyStatus) -> bool:
+def may_follow(view: View, standby: StandbyStatus) -> bool:
     """Whether it is the next driver: it is what the spec asks for, has not ended, and no move of positions comes first."""
-    return view.is_meant(one) and one.state in STAND and position.asked(view) is None
+    return view.is_meant(standby) and standby.state in STAND and position.asked(view) is None
 
 
-def why_stopped(view: View, one: StandbyStatus) -> str:
+def why_stopped(view: View, standby: StandbyStatus) -> str:
     """Why one that has not failed may not follow any more, in words of the spec."""
     cases = (  # the first that holds, and its words
         (view.stopped, "nothing of the consumer shall run"),
         (position.asked(view) is not None, "spec.position moves the positions first"),
         (view.wanted is None, "the spec is not valid, and nobody knows whether it may follow"),
-        (view.wanted is not None and not view.wanted.is_hash(one.spec_hash), "another version is wanted"),
-        (one.restart != view.restart, "a restart was requested after its start"),
+        (view.wanted is not None and not view.wanted.is_hash(standby.spec_hash), "another version is wanted"),
+        (standby.restart != view.restart, "a restart was requested after its start"),
     )
     return next((words for holds, words in cases if holds), "no standby is wanted now")
 
@@ -38,12 +38,12 @@ def is_spare(view: View, action: Action) -> bool:
 
     Its creation and its number of executors never are waited for. Its deletion is, once another driver, a move or a stop comes after it.
     """
-    one = view.status.standby
-    if one is None:
+    standby = view.status.standby
+    if standby is None:
         return False
     if isinstance(action, CreateStandby):
         return True
     if isinstance(action, Retarget):
-        return action.pod == one.pod
+        return action.pod == standby.pod
     waits = view.outdated is not None or view.stopped or position.asked(view) is not None or view.driver_pod is None
-    return isinstance(action, DeletePod) and action.name == one.pod and not waits
+    return isinstance(action, DeletePod) and action.name == standby.pod and not waits

@@ -33,14 +33,14 @@ def note(view: View) -> Status:
         return replace(status, trial=None, proven=None, proven_spec=None)
     if status.proven is not None and asked.is_hash(status.proven.hash):
         return replace(status, trial=None, proven=replace(status.proven, position=_moved(view)), proven_spec=asked.version)
-    one = status.trial if status.trial is not None and view.is_tried(status.trial) else _begun(view, asked)
-    return STATES[one.state](view, asked, one)
+    trial = status.trial if status.trial is not None and view.is_tried(status.trial) else _begun(view, asked)
+    return STATES[trial.state](view, asked, trial)
 
 
 def awaited(view: View, step: Step) -> Step:
     """The step, with a look soon at a version that is judged, whatever is reported until then."""
-    one = view.status.trial
-    if one is None or one.working_since is None:
+    trial = view.status.trial
+    if trial is None or trial.working_since is None:
         return step
     due = view.now + LOOK
     return replace(step, wake=min(step.wake or due, due), look_by=min(step.look_by or due, due))
@@ -50,7 +50,7 @@ def _begun(view: View, asked: DesiredSpec) -> TrialStatus:
     """The trial of a version that is new here, or is asked for again."""
     before, why = view.status.stream, no_way_back(view)
     known = before is not None and view.former is not None and view.former.is_hash(view.driver.spec_hash)
-    one = TrialStatus(
+    trial = TrialStatus(
         hash=asked.driver_hash,
         state=TrialState.RUNNING,
         since=view.now,
@@ -59,7 +59,7 @@ def _begun(view: View, asked: DesiredSpec) -> TrialStatus:
         speed=speed_of(before) if known and before else None,
         executors=view.status.replicas,
     )
-    return one if why is None else _at(view, one, TrialState.FORWARD, why)
+    return trial if why is None else _at(view, trial, TrialState.FORWARD, why)
 
 
 def no_way_back(view: View) -> TrialVerdict | None:
@@ -81,8 +81,8 @@ def _own_failure(view: View, former: DesiredSpec) -> str | None:
     """Words of a failure of the proven version. Right after a rollback, the failures that are counted are those of another one."""
     if not former.is_hash(view.driver.spec_hash):
         return None
-    if (found := searching(view, former)) is not None:
-        return found.message
+    if (verdict := searching(view, former)) is not None:
+        return verdict.message
     before = view.status.trial
     of_another = before is not None and before.state is TrialState.ROLLED_BACK and not before.passed
     fails = view.status.restarts.count and not of_another and not _works(view)
@@ -95,51 +95,51 @@ def _works(view: View) -> bool:
 
 
 def _moved(view: View) -> str | None:
-    found = view.status.position
-    if found is None:
+    move = view.status.position
+    if move is None:
         return None
-    return found.id if found.state is PositionState.COMPLETE else next(iter(found.earlier), None)
+    return move.id if move.state is PositionState.COMPLETE else next(iter(move.earlier), None)
 
 
-def _at(view: View, one: TrialStatus, state: TrialState, why: TrialVerdict) -> TrialStatus:
+def _at(view: View, trial: TrialStatus, state: TrialState, why: TrialVerdict) -> TrialStatus:
     """The trial in another state. What is judged from now on begins with the next driver."""
-    fresh = replace(one, base=None, worked=0, working_since=None, passed=False, after=view.driver.attempt)
+    fresh = replace(trial, base=None, worked=0, working_since=None, passed=False, after=view.driver.attempt)
     return replace(fresh, state=state, reason=why.reason, message=why.message, since=view.now)
 
 
-def _running(view: View, asked: DesiredSpec, one: TrialStatus) -> Status:
-    one = led(view, asked, followed(view, asked, replace(one, restart=view.resource.restart or one.restart)))
-    if is_good(view, asked, one):
+def _running(view: View, asked: DesiredSpec, trial: TrialStatus) -> Status:
+    trial = led(view, asked, followed(view, asked, replace(trial, restart=view.resource.restart or trial.restart)))
+    if is_good(view, asked, trial):
         return _proven(view, asked)
-    if (why := problem(view, asked, one)) is not None:
+    if (why := problem(view, asked, trial)) is not None:
         stuck = no_way_back(view)
-        one = _at(view, one, TrialState.ROLLED_BACK, why) if stuck is None else _at(view, one, TrialState.FORWARD, stuck)
-    return replace(view.status, trial=one)
+        trial = _at(view, trial, TrialState.ROLLED_BACK, why) if stuck is None else _at(view, trial, TrialState.FORWARD, stuck)
+    return replace(view.status, trial=trial)
 
 
-def _rolled_back(view: View, _asked: DesiredSpec, one: TrialStatus) -> Status:
+def _rolled_back(view: View, _asked: DesiredSpec, trial: TrialStatus) -> Status:
     """Until the proven version has got further than the new one did, it may fail as that one. Then the new version is not to blame.
 
     One that failed with every shard failed at a batch, so the proven version has to commit one. Of another it is enough to have every shard.
     """
     former = view.former
     if former is None:
-        return replace(view.status, trial=_at(view, one, TrialState.FORWARD, no_way_back(view) or TrialVerdict("NotValid", "")))
-    if one.passed:
-        return replace(view.status, trial=one)
-    one = followed(view, former, one)
-    if committed(view, former, one) or (one.led_from is None and one.base is not None):
-        one = replace(one, passed=True, working_since=None)
-    elif (why := problem(view, former, one) or gone_with(view, former, one)) is not None:
-        text = f"the version before fails as well, so this one may not be to blame: {why.message}; this one failed with: {one.message}"
-        one = _at(view, one, TrialState.FORWARD, TrialVerdict(FORMER_FAILS, text))
-    return replace(view.status, trial=one)
+        return replace(view.status, trial=_at(view, trial, TrialState.FORWARD, no_way_back(view) or TrialVerdict("NotValid", "")))
+    if trial.passed:
+        return replace(view.status, trial=trial)
+    trial = followed(view, former, trial)
+    if committed(view, former, trial) or (trial.led_from is None and trial.base is not None):
+        trial = replace(trial, passed=True, working_since=None)
+    elif (why := problem(view, former, trial) or gone_with(view, former, trial)) is not None:
+        text = f"the version before fails as well, so this one may not be to blame: {why.message}; this one failed with: {trial.message}"
+        trial = _at(view, trial, TrialState.FORWARD, TrialVerdict(FORMER_FAILS, text))
+    return replace(view.status, trial=trial)
 
 
-def _forward(view: View, asked: DesiredSpec, one: TrialStatus) -> Status:
+def _forward(view: View, asked: DesiredSpec, trial: TrialStatus) -> Status:
     """There is nothing to go back to. The version is proven as any other."""
-    one = replace(followed(view, asked, replace(one, speed=None)), worked=0, working_since=None)
-    return _proven(view, asked) if is_good(view, asked, one) else replace(view.status, trial=one)
+    trial = replace(followed(view, asked, replace(trial, speed=None)), worked=0, working_since=None)
+    return _proven(view, asked) if is_good(view, asked, trial) else replace(view.status, trial=trial)
 
 
 def _proven(view: View, asked: DesiredSpec) -> Status:

@@ -64,72 +64,72 @@ def speed_of(figures: StreamStatus | Report) -> float | None:
     return speed if 0 <= speed < math.inf else None
 
 
-def committed(view: View, version: DesiredSpec, one: TrialStatus) -> int:
+def committed(view: View, version: DesiredSpec, trial: TrialStatus) -> int:
     """Batches that drivers of the version have committed since its first report. The report of one that has ended counts, too."""
     report = _report(view, version)
-    if report is None or report.batch is None or one.base is None or not (report.holds_all or report.phase == "Draining"):
+    if report is None or report.batch is None or trial.base is None or not (report.holds_all or report.phase == "Draining"):
         return 0
-    return report.batch - one.base
+    return report.batch - trial.base
 
 
-def followed(view: View, version: DesiredSpec, one: TrialStatus) -> TrialStatus:
+def followed(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialStatus:
     """The trial with what is seen now: the batch that it begins after, and its seconds of work."""
     report = _report(view, version)
-    if one.base is None and report is not None and report.holds_all:
-        one = replace(one, base=report.batch)
-    counts, since = _is_working(view, version), one.working_since
+    if trial.base is None and report is not None and report.holds_all:
+        trial = replace(trial, base=report.batch)
+    counts, since = _is_working(view, version), trial.working_since
     if since is None:
-        return replace(one, working_since=view.now) if counts else one
+        return replace(trial, working_since=view.now) if counts else trial
     if counts and view.now - since < FOLD:
-        return one
-    return replace(one, worked=worked(view, one), working_since=view.now if counts else None)
+        return trial
+    return replace(trial, worked=worked(view, trial), working_since=view.now if counts else None)
 
 
-def worked(view: View, one: TrialStatus) -> int:
+def worked(view: View, trial: TrialStatus) -> int:
     """Seconds of work so far."""
-    since = one.working_since
-    return one.worked + (int(min(view.now - since, LONGEST).total_seconds()) if since is not None and since < view.now else 0)
+    since = trial.working_since
+    return trial.worked + (int(min(view.now - since, LONGEST).total_seconds()) if since is not None and since < view.now else 0)
 
 
-def led(view: View, version: DesiredSpec, one: TrialStatus) -> TrialStatus:
+def led(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialStatus:
     """The trial with the seconds of work at which its present driver had every shard. For a later driver it is noted again.
 
     One whose pod is gone, of which only the exit is known, had what was noted.
     """
     if view.driver_pod is None and view.driver.exit is not None:
-        return one
+        return trial
     report = _report(view, version)
     leads = report is not None and report.holds_all
-    return replace(one, led_from=worked(view, one)) if leads is (one.led_from is None) else one
+    return replace(trial, led_from=worked(view, trial)) if leads is (trial.led_from is None) else trial
 
 
-def is_good(view: View, version: DesiredSpec, one: TrialStatus) -> bool:
+def is_good(view: View, version: DesiredSpec, trial: TrialStatus) -> bool:
     """Whether the version has passed: it committed enough batches, and is not slow as far as figures will ever say."""
     terms = terms_of(view)
-    if terms is None or committed(view, version, one) < terms.batches:
+    if terms is None or committed(view, version, trial) < terms.batches:
         return False
     report = _report(view, version)
     full = report is not None and report.busy is not None and report.busy >= FULL
-    settled = terms.max_slowdown is None or one.speed is None or not full or _is_settled(view, one)
-    return settled and _slow(view, version, one) is None
+    steady = terms.max_slowdown is None or trial.speed is None or not full or _is_settled(view, trial)
+    return steady and _slow(view, version, trial) is None
 
 
-def problem(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
+def problem(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
     """Why the version is not good enough. None: nothing is known against it."""
-    return _failed(view, version, one) or _searching(view, version, one) or _late(view, version, one) or _slow(view, version, one)
+    return _failed(view, version, trial) or _searching(view, version, trial) or _late(view, version, trial) or _slow(view, version, trial)
 
 
-def gone_with(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
+def gone_with(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
     """Why the pod of a version that worked before cannot be made any more: it names a Secret, say, that was deleted since.
 
     A new version waits for it until its time is over, because somebody may be about to make it.
     """
-    if worked(view, one) < GONE:
+    if worked(view, trial) < GONE:
         return None
     standby = view.status.standby
     named = ((view.driver.spec_hash, view.driver_pod), (standby.spec_hash if standby else None, view.standby_pod))
     own = (pod.trouble for made_of, pod in named if pod is not None and pod.trouble is not None and version.is_hash(made_of))
-    return next((TrialVerdict(found.reason, found.message) for found in own if found.reason in MISCONFIGURED), None)
+    return next((TrialVerdict(trouble.reason, trouble.message) for trouble in own if trouble.reason in MISCONFIGURED), None)
 
 
 def _report(view: View, version: DesiredSpec) -> Report | None:
@@ -137,10 +137,10 @@ def _report(view: View, version: DesiredSpec) -> Report | None:
     return pod.report if pod is not None and pod.report is not None and pod.report.generation is not None else None
 
 
-def _failed(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
+def _failed(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
     """Its driver, or its standby, ended by its own fault, or its standby was not ready in time."""
     driver, standby = view.driver, view.status.standby
-    if version.is_hash(driver.spec_hash) and driver.attempt != one.after and driver.exit is not None and _is_fault(driver.exit):
+    if version.is_hash(driver.spec_hash) and driver.attempt != trial.after and driver.exit is not None and _is_fault(driver.exit):
         return TrialVerdict(driver.exit.reason, f"attempt {driver.attempt} ended: {driver.exit.message or driver.exit.reason}")
     if standby is None or not view.is_meant(standby):
         return None
@@ -156,8 +156,8 @@ def _is_fault(end: Exit) -> bool:
     return end.code not in SAID_SO and end.reason not in FAULTLESS
 
 
-def _searching(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
-    return searching(view, version) if view.driver.attempt != one.after else None
+def _searching(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
+    return searching(view, version) if view.driver.attempt != trial.after else None
 
 
 def searching(view: View, version: DesiredSpec) -> TrialVerdict | None:
@@ -167,10 +167,10 @@ def searching(view: View, version: DesiredSpec) -> TrialVerdict | None:
     return next((TrialVerdict(RAISING, text.removeprefix(f"{RAISING}: ")) for text in texts if text.startswith(RAISING)), None)
 
 
-def _late(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
+def _late(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
     """Its time is over. The pause after each batch is not work, though its driver says Running."""
-    terms, done = terms_of(view), committed(view, version, one)
-    took = worked(view, one) - max(done, 0) * version.spec.batch.interval_seconds
+    terms, done = terms_of(view), committed(view, version, trial)
+    took = worked(view, trial) - max(done, 0) * version.spec.batch.interval_seconds
     if terms is None or done >= terms.batches or took < terms.seconds:
         return None
     text = f"it committed {done} of {terms.batches} batches in {took} s of work"
@@ -183,20 +183,20 @@ def _trouble(view: View) -> Trouble | None:
     return view.observed.refusal or next(own, None) or trouble_of_executors(view)
 
 
-def _slow(view: View, version: DesiredSpec, one: TrialStatus) -> TrialVerdict | None:
+def _slow(view: View, version: DesiredSpec, trial: TrialStatus) -> TrialVerdict | None:
     """Its batches follow each other, and records take too long, by figures of as many executors as before."""
     terms, report = terms_of(view), _report(view, version)
-    if terms is None or terms.max_slowdown is None or one.speed is None or report is None or not _is_settled(view, one):
+    if terms is None or terms.max_slowdown is None or trial.speed is None or report is None or not _is_settled(view, trial):
         return None
     speed = speed_of(report)
-    same = view.status.replicas == one.executors and report.busy is not None and report.busy >= FULL
-    if not same or speed is None or speed * terms.max_slowdown >= one.speed:
+    same = view.status.replicas == trial.executors and report.busy is not None and report.busy >= FULL
+    if not same or speed is None or speed * terms.max_slowdown >= trial.speed:
         return None
-    return TrialVerdict("TooSlow", f"records per second of work: {speed:.0f}, before {one.speed:.0f} (spec.rollout.trial.maxSlowdown)")
+    return TrialVerdict("TooSlow", f"records per second of work: {speed:.0f}, before {trial.speed:.0f} (spec.rollout.trial.maxSlowdown)")
 
 
-def _is_settled(view: View, one: TrialStatus) -> bool:
-    return one.led_from is not None and worked(view, one) - one.led_from >= SETTLED
+def _is_settled(view: View, trial: TrialStatus) -> bool:
+    return trial.led_from is not None and worked(view, trial) - trial.led_from >= SETTLED
 
 
 def _is_working(view: View, version: DesiredSpec) -> bool:

@@ -85,9 +85,9 @@ class DesiredSpec:
         """12 hex digits over what the RESTART fields say. Another way to write the same is not a change."""
         return digest(normal(_chosen(self.raw, RESTARTING)), 12)
 
-    def is_hash(self, found: str | None) -> bool:
+    def is_hash(self, other: str | None) -> bool:
         """Whether a driver with this hash carries the spec out."""
-        return found == self.driver_hash
+        return other == self.driver_hash
 
     @property
     def version(self) -> Json:
@@ -118,9 +118,9 @@ class DesiredSpec:
         """12 hex digits over all that a Job for `spec.position` would run."""
         return digest(normal(_chosen(self.raw, RESET_FIELDS)), 12)
 
-    def is_job_hash(self, found: str) -> bool:
+    def is_job_hash(self, other: str) -> bool:
         """Whether a Job with this hash runs what the spec says."""
-        return found == self.job_hash
+        return other == self.job_hash
 
 
 def written_hash(raw: Json) -> str:
@@ -133,12 +133,12 @@ def with_version(raw: Json, version: Json) -> Json:
 
     A version whose tasks run in the driver has one executor at most, and no `autoscale`, whatever the spec says of another version's executors.
     """
-    found = {key: value for key, value in raw.items() if key not in RESTARTING} | {key: version[key] for key in RESTARTING if key in version}
+    merged = {key: value for key, value in raw.items() if key not in RESTARTING} | {key: version[key] for key in RESTARTING if key in version}
     executor, number = version.get("executor"), raw.get("replicas")
     if not isinstance(executor, dict) or executor.get("inDriver") is not True:
-        return found
-    found.pop("autoscale", None)
-    return found | ({"replicas": 1} if isinstance(number, int) and number > 1 else {})
+        return merged
+    merged.pop("autoscale", None)
+    return merged | ({"replicas": 1} if isinstance(number, int) and number > 1 else {})
 
 
 def start_position(raw: Json) -> str:
@@ -148,8 +148,8 @@ def start_position(raw: Json) -> str:
     """
     start = raw.get("start")
     fields = start if isinstance(start, dict) else {}
-    found = [str(fields.get("position") or "TRIM_HORIZON")]
-    return " ".join([*found, _in_utc(str(fields["timestamp"]))] if fields.get("timestamp") else found)
+    words = [str(fields.get("position") or "TRIM_HORIZON")]
+    return " ".join([*words, _in_utc(str(fields["timestamp"]))] if fields.get("timestamp") else words)
 
 
 def _in_utc(time: str) -> str:

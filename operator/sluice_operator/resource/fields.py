@@ -333,13 +333,13 @@ def sentence(error: dict[str, Any], model: type[SpecPart]) -> str:
 
 
 def _suggestion(loc: tuple[Any, ...], model: type[SpecPart]) -> str:
-    part: Any = model
+    at: Any = model
     for name in (each for each in loc[:-1] if isinstance(each, str)):
-        found = next((item for item in part.model_fields.values() if item.alias == name), None)
-        part = _model_of(found.annotation) if found else None
-        if part is None:
+        field = next((item for item in at.model_fields.values() if item.alias == name), None)
+        at = _model_of(field.annotation) if field else None
+        if at is None:
             return ""
-    names = [item.alias for item in part.model_fields.values()]
+    names = [item.alias for item in at.model_fields.values()]
     close = difflib.get_close_matches(str(loc[-1]), names, 1)
     return f"; did you mean {close[0]}?" if close else ""
 

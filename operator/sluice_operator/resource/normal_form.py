@@ -80,8 +80,8 @@ def _absent(key: str, value: Any) -> bool:
 
 def _variable(item: Any) -> Any:
     """An environment variable: one without a value is empty."""
-    found = kubernetes(item)
-    return {key: each for key, each in found.items() if key != "value" or each != ""} if isinstance(found, dict) else found
+    normal = kubernetes(item)
+    return {key: each for key, each in normal.items() if key != "value" or each != ""} if isinstance(normal, dict) else normal
 
 
 def quantity(written: Any) -> Any:

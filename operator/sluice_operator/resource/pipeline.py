@@ -88,8 +88,8 @@ class PoolPipelineSpec(SpecPart):
     @property
     def shared(self) -> dict[str, Any]:
         """env, envFrom, volumeMounts and volumes of all pods, as on the wire, without empty lists."""
-        found = self.document()
-        return {key: found[key] for key in ("env", "envFrom", "volumeMounts", "volumes") if found[key]}
+        document = self.document()
+        return {key: document[key] for key in ("env", "envFrom", "volumeMounts", "volumes") if document[key]}
 
 
 class PipelineSpec(PoolPipelineSpec):

@@ -38,13 +38,13 @@ def _metadata_problem(template: Json, _container: str) -> str | None:
     metadata = template.get("metadata", {})
     if not isinstance(metadata, dict):
         return "metadata: must be an object"
-    for part, entries in metadata.items():
-        if part not in {"labels", "annotations"} or not isinstance(entries, dict):
-            return f"metadata.{part}: only labels and annotations are allowed here"
+    for field, entries in metadata.items():
+        if field not in {"labels", "annotations"} or not isinstance(entries, dict):
+            return f"metadata.{field}: only labels and annotations are allowed here"
         if taken := next((key for key in entries if key.startswith(OUR_KEYS)), None):
-            return f"metadata.{part}.{taken}: belongs to the operator"
+            return f"metadata.{field}.{taken}: belongs to the operator"
         if odd := next((key for key, value in entries.items() if not isinstance(value, str)), None):
-            return f"metadata.{part}.{odd}: must be a text"
+            return f"metadata.{field}.{odd}: must be a text"
     return None
 
 
@@ -109,14 +109,14 @@ def with_shared(template: Json, container: str, shared: Json) -> Json:
 
 def their_container(template: Json) -> Json:
     """What the template says of the one container; {} if nothing."""
-    found: Json = next(iter(template.get("spec", {}).get("containers") or []), {})
-    return found
+    container: Json = next(iter(template.get("spec", {}).get("containers") or []), {})
+    return container
 
 
 def stated_resources(container: Json) -> Json:
     """The resources of a template's container; those that say nothing are none."""
-    found = container.get("resources")
-    return {key: value for key, value in found.items() if value} if isinstance(found, dict) else {}
+    resources = container.get("resources")
+    return {key: value for key, value in resources.items() if value} if isinstance(resources, dict) else {}
 
 
 def lay_under(template: Json, pod: Json, container: str) -> Json:
@@ -148,11 +148,11 @@ def _needed(volumes: list[Json], mounts: list[Json], under: Json) -> list[Json]:
 
 def _their_own(theirs: Json, ours: Json) -> Json:
     resources = stated_resources(theirs)
-    found: Json = {"resources": resources} if resources else {}
+    own: Json = {"resources": resources} if resources else {}
     security = theirs.get("securityContext")
     if isinstance(security, dict) and security.get("readOnlyRootFilesystem") is False:
-        found["securityContext"] = _merge(security, {**ours["securityContext"], "readOnlyRootFilesystem": False})
-    return found
+        own["securityContext"] = _merge(security, {**ours["securityContext"], "readOnlyRootFilesystem": False})
+    return own
 
 
 def _merge(under: Any, over: Any) -> Any:

@@ -35,8 +35,8 @@ class Policy:
 
 def problem(spec: Spec, namespace: str, policy: Policy) -> str | None:
     """Why this spec is not carried out in this namespace, one sentence a field, at most five; None if it is."""
-    found = [*_accounts(spec, namespace, policy), *_templates(spec, policy), *_settings(spec, policy), *_sizes(spec)]
-    return "; ".join(found[:5]) or None
+    problems = [*_accounts(spec, namespace, policy), *_templates(spec, policy), *_settings(spec, policy), *_sizes(spec)]
+    return "; ".join(problems[:5]) or None
 
 
 def _accounts(spec: Spec, namespace: str, policy: Policy) -> Iterator[str]:

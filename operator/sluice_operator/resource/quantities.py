@@ -63,10 +63,10 @@ def amount(text: object) -> Decimal:
     written = str(text) if isinstance(text, str | int) and not isinstance(text, bool) else ""
     if len(written) > LONGEST or not re.fullmatch(FORM, written):
         raise ValueError(f"{repr(text)[:LONGEST]} is not a valid quantity; write for example 500m or 2Gi")
-    found = _amount(written)
-    if found > MOST:
+    number = _amount(written)
+    if number > MOST:
         raise ValueError(f"{written!r} is more than 2^63 - 1, the most that Kubernetes counts")
-    return found
+    return number
 
 
 def _amount(written: str) -> Decimal:

@@ -38,8 +38,8 @@ def executor_settings(executor: ExecutorSpec) -> dict[str, str]:
 def other_resources(executor: ExecutorSpec) -> dict[str, dict[str, str | int]]:
     """Requests and limits of all else, such as ephemeral-storage or nvidia.com/gpu. Spark leaves those of its template."""
     asked = {"requests": executor.resources.requests, "limits": executor.resources.limits}
-    others = {kind: {name: amount for name, amount in part.items() if name not in BY_SETTING} for kind, part in asked.items()}
-    return {kind: part for kind, part in others.items() if part}
+    others = {kind: {name: amount for name, amount in amounts.items() if name not in BY_SETTING} for kind, amounts in asked.items()}
+    return {kind: amounts for kind, amounts in others.items() if amounts}
 
 
 def executor_resources(settings: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -57,16 +57,16 @@ def executor_resources(settings: dict[str, str]) -> dict[str, dict[str, str]]:
 
 def _mebi(text: str) -> int | None:
     """MiB of one of Spark's sizes such as 2g or 512m; without a unit it is MiB."""
-    found = SIZE.fullmatch(text.strip().lower())
-    return int(int(found[1]) * UNITS[found[2] or found[3] or "m"]) if found else None
+    match = SIZE.fullmatch(text.strip().lower())
+    return int(int(match[1]) * UNITS[match[2] or match[3] or "m"]) if match else None
 
 
 def _factor(text: str | None) -> float:
     try:
-        found = float(text or FACTOR)
+        factor = float(text or FACTOR)
     except ValueError:
         return FACTOR
-    return found if 0 < found < MOST_FACTOR else FACTOR
+    return factor if 0 < factor < MOST_FACTOR else FACTOR
 
 
 def driver_settings(driver: DriverSpec) -> dict[str, str]:
@@ -94,8 +94,8 @@ def driver_problem(driver: DriverSpec) -> str | None:
 
 def driver_memory(driver: DriverSpec) -> str | int | None:
     """What the driver's container may take, or else asks for; the pod template's resources count if it has some."""
-    found = _resources(driver)
-    memory: str | int | None = found.get("limits", {}).get("memory", found.get("requests", {}).get("memory"))
+    sizes = _resources(driver)
+    memory: str | int | None = sizes.get("limits", {}).get("memory", sizes.get("requests", {}).get("memory"))
     return memory
 
 

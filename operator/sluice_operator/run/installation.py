@@ -56,11 +56,11 @@ def consumers(api: ApiServer, namespace: str) -> InstallationCheck:
     """Whether KinesisConsumers of a namespace ("": of all) can be listed."""
     question = f"KinesisConsumers in {namespace or 'all namespaces'}"
     try:
-        found = api.versions(CONSUMER_KIND, namespace, "")
+        listed = api.versions(CONSUMER_KIND, namespace, "")
     except ApiError as error:
         todo = "Install the CRD (crds.install, or crds/ of the project), and give the operator's account its permissions (rbac.create)"
         return InstallationCheck(question, f"the API server does not list them: {error}", todo)
-    return InstallationCheck(question, f"{len(found)} listed")
+    return InstallationCheck(question, f"{len(listed)} listed")
 
 
 def leader(api: ApiServer, lease: tuple[str, str], timings: WaitTimings) -> InstallationCheck:
@@ -81,12 +81,12 @@ def leader(api: ApiServer, lease: tuple[str, str], timings: WaitTimings) -> Inst
 def _read_lease(api: ApiServer, lease: tuple[str, str]) -> tuple[str, str, str]:
     """Holder, version, and why there is neither."""
     try:
-        found = api.get("Lease", *lease)
+        body = api.get("Lease", *lease)
     except ApiError as error:
         return "", "", str(error)
-    if found is None:
+    if body is None:
         return "", "", ""
-    return (found.get("spec") or {}).get("holderIdentity") or "", found["metadata"]["resourceVersion"], ""
+    return (body.get("spec") or {}).get("holderIdentity") or "", body["metadata"]["resourceVersion"], ""
 
 
 def main() -> int:

@@ -87,8 +87,8 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
     jobs += _by_name(context, key, "Job", Listed(jobs, _named_jobs(body)))
     pods = context.cluster.list("Pod", key.namespace, labels)
     pods += _by_name(context, key, "Pod", Listed(pods, _named_drivers(body, pods)))
-    found = PartialRead(body, pods, jobs)
-    pods += [*_pods_of_jobs(context, key, found), *_executors_of_spark(context, key, found)]
+    read = PartialRead(body, pods, jobs)
+    pods += [*_pods_of_jobs(context, key, read), *_executors_of_spark(context, key, read)]
     return context.cache.live(key, pods, jobs, now)
 
 
@@ -103,7 +103,7 @@ def _know_members(context: ReconcileContext, key: ResourceKey, body: Json) -> No
         return
     known = {outline["metadata"]["uid"] for outline in context.consumers.in_namespace(key.namespace)}
     live = context.cluster.list(CONSUMER_KIND, key.namespace, {})
-    if any(one["metadata"]["uid"] not in known and belongs(one, context.settings.resource_class) for one in live):
+    if any(member["metadata"]["uid"] not in known and belongs(member, context.settings.resource_class) for member in live):
         raise Unavailable(f"the watch has not shown all KinesisConsumers of the namespace {key.namespace} yet")
 
 
@@ -175,8 +175,8 @@ class Listed(NamedTuple):
 def _by_name(context: ReconcileContext, key: ResourceKey, kind: str, wanted: Listed) -> list[Json]:
     """What is named and the list lacks, read by name: it may be there without the label. Whose it is, `ownership` says."""
     listed = {text(part(item, "metadata"), "name") for item in wanted.items}
-    found = [context.cluster.get(kind, key.namespace, name) for name in wanted.named if name not in listed]
-    return [_unwatched(item) for item in found if item is not None]
+    bodies = [context.cluster.get(kind, key.namespace, name) for name in wanted.named if name not in listed]
+    return [_unwatched(item) for item in bodies if item is not None]
 
 
 def _by_label(context: ReconcileContext, key: ResourceKey, label: Labels, pods: list[Json]) -> list[Json]:
@@ -196,7 +196,7 @@ def _named_drivers(body: Json, pods: list[Json], kind: str = "driver") -> list[s
     Both of the first two may be there: one that a finalizer holds is not waited for.
     """
     driver = part(body, "status", "driver")
-    by_status = (text(one, "pod") for one in (part(driver, "leaving"), driver, part(body, "status", "standby")))
+    by_status = (text(place, "pod") for place in (part(driver, "leaving"), driver, part(body, "status", "standby")))
     return [*dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-{kind}-")) if name)]
 
 
@@ -210,19 +210,19 @@ def _named_jobs(body: Json) -> list[str]:
     return [name for each in GATES if (name := text(part(body, "status", each), "job"))]
 
 
-def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: PartialRead) -> list[Json]:
+def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, read: PartialRead) -> list[Json]:
     """Pods without our label of Jobs of which no pod was listed, by the label that Kubernetes gives them. A Job's pod may outlive it."""
-    owners = {parse.controller(part(pod, "metadata"))["owner"] for pod in found.pods}
-    jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in found.jobs}
-    for gate in (part(found.body, "status", each) for each in GATES):
+    owners = {parse.controller(part(pod, "metadata"))["owner"] for pod in read.pods}
+    jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in read.jobs}
+    for gate in (part(read.body, "status", each) for each in GATES):
         if gate.get("state") != MigrationState.COMPLETE:
             jobs.setdefault(text(gate, "uid"), text(gate, "job"))
     ours = tuple(f"{key.name}-{kind}-" for kind in ("migrate", "reset"))
     names = sorted(name for uid, name in jobs.items() if uid and name and uid not in owners and name.startswith(ours))
-    named = [pod for name in names[:STRAYS] for pod in _by_label(context, key, {JOB_NAME: name}, found.pods)]
-    if not _begins(found.body):
+    named = [pod for name in names[:STRAYS] for pod in _by_label(context, key, {JOB_NAME: name}, read.pods)]
+    if not _begins(read.body):
         return named
-    unnamed = _by_label(context, key, {JOB_NAME: None}, [*found.pods, *named])
+    unnamed = _by_label(context, key, {JOB_NAME: None}, [*read.pods, *named])
     return [*named, *(pod for pod in unnamed if (text(part(pod, "metadata", "labels"), JOB_NAME) or "").startswith(ours))]
 
 
@@ -232,29 +232,29 @@ def _begins(body: Json) -> bool:
     return any(spec.get(field) and gate not in part(body, "status") for gate, field in GATES.items() for spec in asked)
 
 
-def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: PartialRead) -> list[Json]:
+def _executors_of_spark(context: ReconcileContext, key: ResourceKey, read: PartialRead) -> list[Json]:
     """Executors without our label, by Spark's own.
 
     They are looked for when the driver does not work: they are waited for, and then one is made. And when more have registered than were listed.
     """
-    driver = part(found.body, "status", "driver")
-    there = [pod for pod in found.pods if (meta := part(pod, "metadata")).get("name") == driver.get("pod") and "deletionTimestamp" not in meta]
+    driver = part(read.body, "status", "driver")
+    there = [pod for pod in read.pods if (meta := part(pod, "metadata")).get("name") == driver.get("pod") and "deletionTimestamp" not in meta]
     works = [pod for pod in there if driver.get("uid") in {None, pod["metadata"]["uid"]}]
-    if works and "leaving" not in driver and "deletionTimestamp" not in found.body["metadata"] and not _lacks_executors(works[0], found):
+    if works and "leaving" not in driver and "deletionTimestamp" not in read.body["metadata"] and not _lacks_executors(works[0], read):
         return []
-    last, about = whole(driver.get("attempt")) or 0, parse.resource(found.body, context.kind)
+    last, about = whole(driver.get("attempt")) or 0, parse.resource(read.body, context.kind)
     unseen = last - 1 if driver.get("pod") and not driver.get("uid") else 0
     attempts = sorted(
-        {last, unseen, *(whole(one.get("attempt")) or 0 for one in (part(driver, "leaving"), part(found.body, "status", "standby")))} - {0}
+        {last, unseen, *(whole(place.get("attempt")) or 0 for place in (part(driver, "leaving"), part(read.body, "status", "standby")))} - {0}
     )
-    return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: about.app(attempt)}, found.pods)]
+    return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: about.app(attempt)}, read.pods)]
 
 
-def _lacks_executors(driver: Json, found: PartialRead) -> bool:
+def _lacks_executors(driver: Json, read: PartialRead) -> bool:
     """Whether more executors have registered with this driver, by its report, than there are pods of it. With `executor.inDriver` it is its own."""
     report = load_report(parse.report(driver))
-    listed = [pod for pod in found.pods if parse.controller(part(pod, "metadata"))["owner"] == driver["metadata"]["uid"]]
-    alone = part(found.body, "spec", "executor").get("inDriver") is True
+    listed = [pod for pod in read.pods if parse.controller(part(pod, "metadata"))["owner"] == driver["metadata"]["uid"]]
+    alone = part(read.body, "spec", "executor").get("inDriver") is True
     return report is not None and not alone and report.executors > len(listed)
 
 

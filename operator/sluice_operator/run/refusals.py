@@ -87,8 +87,8 @@ def _stalled(resource: Json, why: str, now: datetime) -> Json:
         stored = dump_status(load_status(stored))
     kept = [item for item in objects(stored, "conditions") if text(item, "type") not in ("Ready", "Reconciling", "Stalled")]
     generation = whole(part(resource, "metadata").get("generation")) or 0
-    said = {"reason": str(Reason.RECONCILE_FAILED), "lastTransitionTime": f"{now:%Y-%m-%dT%H:%M:%SZ}", "observedGeneration": generation}
+    common = {"reason": str(Reason.RECONCILE_FAILED), "lastTransitionTime": f"{now:%Y-%m-%dT%H:%M:%SZ}", "observedGeneration": generation}
     name = text(part(resource, "metadata"), "name") or "NAME"
     words = advised(Reason.RECONCILE_FAILED, why, name, stalled=True)[:WORDS]
-    new = [{**said, "type": kind, "status": status, "message": words} for kind, status in (("Ready", "Unknown"), ("Stalled", "True"))]
+    new = [{**common, "type": kind, "status": status, "message": words} for kind, status in (("Ready", "Unknown"), ("Stalled", "True"))]
     return {**stored, "conditions": [*new, *kept]}

@@ -48,8 +48,8 @@ def load_status(raw: Json | str | None) -> Status:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise Unreadable(f"{'.'.join(['status', *map(str, first['loc'])])}: {first['msg']}") from None
-    if (found := next(_impossible_times(status, "status"), None)) is not None:
-        raise Unreadable(f"{found}: is not a time with a zone between the years 2000 and 2200")
+    if (field := next(_impossible_times(status, "status"), None)) is not None:
+        raise Unreadable(f"{field}: is not a time with a zone between the years 2000 and 2200")
     return replace(status, last_good_spec=specs.get("lastGoodSpec"), proven_spec=specs.get("provenSpec"))
 
 
@@ -102,11 +102,11 @@ def dropped(sent: Any, stored: Any, path: str = "status") -> str | None:
             where = f"{path}.{key}"
             if not isinstance(stored, dict) or key not in stored:
                 return where
-            if found := dropped(value, stored[key], where):
-                return found
+            if path_dropped := dropped(value, stored[key], where):
+                return path_dropped
     if isinstance(sent, list) and isinstance(stored, list):
         pairs = enumerate(zip(sent, stored, strict=False))
-        return next((found for at, (one, other) in pairs if (found := dropped(one, other, f"{path}[{at}]"))), None)
+        return next((path_dropped for at, (mine, other) in pairs if (path_dropped := dropped(mine, other, f"{path}[{at}]"))), None)
     return None
 
 

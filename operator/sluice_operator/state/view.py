@@ -82,14 +82,14 @@ class View:
     @property
     def rolled_back(self) -> TrialStatus | None:
         """The trial of the version that is asked for, if it was rolled back, and nobody asks to try it again."""
-        one = self.status.trial
-        back = one is not None and one.state is TrialState.ROLLED_BACK and self.is_tried(one)
-        return one if back else None
+        trial = self.status.trial
+        back = trial is not None and trial.state is TrialState.ROLLED_BACK and self.is_tried(trial)
+        return trial if back else None
 
-    def is_tried(self, one: TrialStatus) -> bool:
+    def is_tried(self, trial: TrialStatus) -> bool:
         """Whether this trial is of what is asked for. One that is over begins again with another request for a restart."""
-        same = self.asked is not None and self.asked.is_hash(one.hash)
-        return same and (one.state is TrialState.RUNNING or self.resource.restart in {None, one.restart})
+        same = self.asked is not None and self.asked.is_hash(trial.hash)
+        return same and (trial.state is TrialState.RUNNING or self.resource.restart in {None, trial.restart})
 
     @property
     def driver(self) -> DriverStatus:
@@ -110,17 +110,17 @@ class View:
     @property
     def standby_pod(self) -> Pod | None:
         """The pod that `status.standby` names, whatever became of it."""
-        one = self.status.standby
-        return None if one is None else next((pod for pod in self.observed.drivers if self._is_standby(pod, one)), None)
+        standby = self.status.standby
+        return None if standby is None else next((pod for pod in self.observed.drivers if self._is_standby(pod, standby)), None)
 
-    def _is_standby(self, pod: Pod, one: StandbyStatus) -> bool:
-        return pod.name == one.pod and pod.owner == self.resource.uid and one.uid in {None, pod.uid}
+    def _is_standby(self, pod: Pod, standby: StandbyStatus) -> bool:
+        return pod.name == standby.pod and pod.owner == self.resource.uid and standby.uid in {None, pod.uid}
 
     @property
     def own_executors(self) -> tuple[Pod, ...]:
         """Executors without those of the standby: nothing of this consumer is read by these."""
         pod = self.standby_pod
-        return self.observed.executors if pod is None else tuple(one for one in self.observed.executors if one.owner != pod.uid)
+        return self.observed.executors if pod is None else tuple(executor for executor in self.observed.executors if executor.owner != pod.uid)
 
     @property
     def stands_by(self) -> bool:
@@ -138,8 +138,8 @@ class View:
     @property
     def on_trial(self) -> bool:
         """Whether the version that runs has to prove itself, or the proven one that it was not to blame."""
-        one = self.status.trial
-        return one is not None and (one.state is TrialState.RUNNING or (one.state is TrialState.ROLLED_BACK and not one.passed))
+        trial = self.status.trial
+        return trial is not None and (trial.state is TrialState.RUNNING or (trial.state is TrialState.ROLLED_BACK and not trial.passed))
 
     @property
     def keeps_table(self) -> bool:
@@ -159,25 +159,25 @@ class View:
         rollout = self.wanted.spec.rollout if self.wanted else None
         return timedelta(seconds=rollout.ready_seconds) if rollout else timedelta()
 
-    def is_meant(self, one: StandbyStatus) -> bool:
+    def is_meant(self, standby: StandbyStatus) -> bool:
         """Whether a rollout is under way, and this is its standby. If none is: whether it stands behind the driver for good."""
-        fits = self.wanted is not None and self.wanted.is_hash(one.spec_hash) and one.restart == self.restart
+        fits = self.wanted is not None and self.wanted.is_hash(standby.spec_hash) and standby.restart == self.restart
         asked = self.stands_by if self.outdated is not None else self.has_failover and not self.on_trial
         return fits and asked
 
-    def remembers(self, one: StandbyStatus) -> bool:
+    def remembers(self, standby: StandbyStatus) -> bool:
         """Whether a standby that was given up still says how the wanted spec was rolled out."""
-        fits = self.wanted is not None and self.wanted.is_hash(one.spec_hash)
-        return fits and self.stands_by and one.state is StandbyState.GIVEN_UP
+        fits = self.wanted is not None and self.wanted.is_hash(standby.spec_hash)
+        return fits and self.stands_by and standby.state is StandbyState.GIVEN_UP
 
-    def promoted(self, one: StandbyStatus) -> DriverStatus:
+    def promoted(self, standby: StandbyStatus) -> DriverStatus:
         """The standby, as the driver."""
         return DriverStatus(
-            attempt=one.attempt,
-            pod=one.pod,
-            uid=one.uid,
-            spec_hash=one.spec_hash,
-            restart=one.restart,
+            attempt=standby.attempt,
+            pod=standby.pod,
+            uid=standby.uid,
+            spec_hash=standby.spec_hash,
+            restart=standby.restart,
             started_at=self.now,  # a standby may have stood by for months, and has not worked yet
             generation=self.driver.generation,
         )

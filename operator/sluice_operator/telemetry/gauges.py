@@ -110,7 +110,7 @@ def _by(texts: dict[str, str]) -> list[GaugeMetricFamily]:
 
 
 def _phases(snapshots: list[ResourceSnapshot]) -> GaugeMetricFamily:
-    family, phases = _consumers(), Counter(text(part(one.body, "status"), "phase") or Phase.PENDING for one in snapshots)
+    family, phases = _consumers(), Counter(text(part(snapshot.body, "status"), "phase") or Phase.PENDING for snapshot in snapshots)
     for phase in Phase:
         family.add_metric([phase], phases[phase])
     return family
@@ -119,8 +119,8 @@ def _phases(snapshots: list[ResourceSnapshot]) -> GaugeMetricFamily:
 def _filled(texts: dict[str, str], snapshots: Iterable[ResourceSnapshot], figures_of: Figures) -> list[GaugeMetricFamily]:
     """These families, with the figures of each resource that are known."""
     families = _by(texts)
-    for one in snapshots:
-        meta, figures = one.body["metadata"], figures_of(one.body, one.driver)
+    for snapshot in snapshots:
+        meta, figures = snapshot.body["metadata"], figures_of(snapshot.body, snapshot.driver)
         for family in families:
             if (value := figures[family.name]) is not None:
                 family.add_metric([meta["namespace"], meta["name"]], value)
@@ -151,8 +151,8 @@ def _figures(now: datetime, body: Json, driver: Pod | None) -> dict[str, float |
 
 def _stands_by(body: Json) -> float | None:
     """Whether there is a standby, where the spec asks for one for failover. None: it does not, or nothing shall run."""
-    said = [c.get("status") for c in objects(part(body, "status"), "conditions") if text(c, "type") == "StandbyReady"]
-    return float(said[0] == "True") if body.get("failover") and said else None
+    statuses = [c.get("status") for c in objects(part(body, "status"), "conditions") if text(c, "type") == "StandbyReady"]
+    return float(statuses[0] == "True") if body.get("failover") and statuses else None
 
 
 def _of_pool(body: Json, _driver: Pod | None) -> dict[str, float | None]:

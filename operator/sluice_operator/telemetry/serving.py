@@ -39,8 +39,8 @@ class HttpServer:
 
 def _verdict(problems: Callable[[], Iterable[str]]) -> Handler:
     async def answer(_request: web.Request) -> web.Response:
-        found = list(problems())
-        return web.Response(text="\n".join(found) or "ok", status=503 if found else 200)
+        problems_now = list(problems())
+        return web.Response(text="\n".join(problems_now) or "ok", status=503 if problems_now else 200)
 
     return answer
 

@@ -93,8 +93,8 @@ def metadata_alone(data: bytes) -> Any:
     Raises:
         ValueError: it is no JSON, or no list.
     """
-    found = _list(data)
-    return {**found, "items": [_unread(part(item, "metadata")) for item in objects(found, "items")]}
+    listed = _list(data)
+    return {**listed, "items": [_unread(part(item, "metadata")) for item in objects(listed, "items")]}
 
 
 def fewer(limit: int) -> int:
@@ -125,8 +125,8 @@ def readable(data: bytes) -> Any:
 
 def event(line: bytes) -> Any:
     """The event of one line of a watch, with its object as `readable` gives it."""
-    found = EVENT.match(line) if _is_large(line) else None
-    return {"type": found[1].decode(), "object": readable(line[found.end() :])} if found else decoded(line)
+    match = EVENT.match(line) if _is_large(line) else None
+    return {"type": match[1].decode(), "object": readable(line[match.end() :])} if match else decoded(line)
 
 
 def _unread(metadata: Any) -> Json:
@@ -134,10 +134,10 @@ def _unread(metadata: Any) -> Json:
 
 
 def _list(data: bytes) -> Json:
-    found = decoded(data)
-    if not isinstance(found, dict):
-        raise ValueError(f"a list is an object, and this is {type(found).__name__}")  # noqa: TRY004 - a matter of the bytes
-    return found
+    document = decoded(data)
+    if not isinstance(document, dict):
+        raise ValueError(f"a list is an object, and this is {type(document).__name__}")  # noqa: TRY004 - a matter of the bytes
+    return document
 
 
 def _is_large(data: bytes) -> bool:

@@ -29,26 +29,26 @@ def part(where: object, *path: str) -> Json:
 
 def objects(where: object, key: str) -> list[Json]:
     """The objects of the list under this key; whatever else it holds is left out."""
-    found = where.get(key) if isinstance(where, dict) else None
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    value = where.get(key) if isinstance(where, dict) else None
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(where: object, key: str, most: int = NAME) -> str | None:
     """The text under this key, cut to `most` characters; None if there is none."""
-    found = where.get(key) if isinstance(where, dict) else None
-    return found[:most] if isinstance(found, str) else None
+    value = where.get(key) if isinstance(where, dict) else None
+    return value[:most] if isinstance(value, str) else None
 
 
 def texts(where: object, key: str) -> tuple[str, ...]:
     """The texts of the list under this key, as they are; whatever else it holds is left out."""
-    found = where.get(key) if isinstance(where, dict) else None
-    return tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
+    value = where.get(key) if isinstance(where, dict) else None
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def request(where: object, key: str) -> str | None:
     """The text under this key as something that is asked for, as one printable line. Empty or blank text asks for nothing: None."""
-    found = text(where, key)
-    return printable(found) if found and not found.isspace() else None
+    asked = text(where, key)
+    return printable(asked) if asked and not asked.isspace() else None
 
 
 def named(where: object, key: str) -> str:
@@ -57,8 +57,8 @@ def named(where: object, key: str) -> str:
     Raises:
         Unreadable: there is none.
     """
-    if found := text(part(where, "metadata"), key):
-        return found
+    if name := text(part(where, "metadata"), key):
+        return name
     raise Unreadable(f"metadata.{key}: the object has none")
 
 
@@ -72,8 +72,8 @@ def moment(value: object) -> datetime | None:
     if not isinstance(value, str) or len(value) > TIME:
         return None
     try:
-        found = datetime.fromisoformat(value)
-        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        time = datetime.fromisoformat(value)
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
-    return found if EARLIEST <= found < LATEST else None
+    return time if EARLIEST <= time < LATEST else None

@@ -11,7 +11,7 @@ from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.stream.model import StreamNotFound
 from sluice_consumer.checks import run
-from sluice_consumer.checks.model import CheckFinding, CheckOutcome, OutOfTime, StartCheck, finding_of, in_order
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, OutOfTime, StartCheck, in_order, judge
 from sluice_consumer.checks.run import within
 
 LATE = CheckFinding(CheckOutcome.NO_ANSWER, "check the network")
@@ -67,7 +67,7 @@ def test_seconds_are_those_of_the_check() -> None:
 )
 def test_what_an_error_of_a_check_means(error: Exception, outcome: CheckOutcome, said: str) -> None:
     """A refusal is certain, a silent service may answer later, and what nobody thought of stops no consumer."""
-    finding = finding_of(error, LATE)
+    finding = judge(error, LATE)
     assert (finding.outcome, finding.message) == (outcome, said)
     assert finding.error is (error if outcome is CheckOutcome.FAILED else None)
 

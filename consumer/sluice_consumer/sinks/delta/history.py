@@ -59,8 +59,8 @@ class KnownBatches:
 
     def last(self, application: str) -> int:
         """The last batch that the log has; 0 before the first."""
-        found = self.transactions.get(application)
-        return int(found.get()) if found.isDefined() else 0
+        version = self.transactions.get(application)
+        return int(version.get()) if version.isDefined() else 0
 
 
 def marked(application: str, batch: int) -> str:
@@ -102,13 +102,13 @@ def whole_history(spark: SparkSession, table: DeltaTable) -> dict[int, TableVers
 
 
 def _history(spark: SparkSession, table: DeltaTable, limit: int | None) -> dict[int, TableVersion]:
-    found = spark.sql(f"DESCRIBE HISTORY {table.identifier}" + (f" LIMIT {limit}" if limit else ""))
-    return {row.version: _commit(row) for row in found.select("version", "operation", "operationParameters", "userMetadata").collect()}
+    described = spark.sql(f"DESCRIBE HISTORY {table.identifier}" + (f" LIMIT {limit}" if limit else ""))
+    return {row.version: _commit(row) for row in described.select("version", "operation", "operationParameters", "userMetadata").collect()}
 
 
 def _commit(row: Row) -> TableVersion:
-    told = (row.operationParameters or {}).get("version")
-    restored = int(told) if row.operation == RESTORE and told and str(told).isdigit() else None
+    restored_to = (row.operationParameters or {}).get("version")
+    restored = int(restored_to) if row.operation == RESTORE and restored_to and str(restored_to).isdigit() else None
     try:
         mark = json.loads(row.userMetadata or "{}")
         return TableVersion(row.version, row.operation, restored, mark.get("sluice.consumer"), mark.get("sluice.batch"))

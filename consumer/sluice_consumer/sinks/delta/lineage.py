@@ -41,8 +41,8 @@ History = Mapping[int, TableVersion]
 
 def adding(history: History, consumer: str, batch: int) -> int | None:
     """The newest version that added a batch; None: the history does not show it."""
-    found = (version for version, each in history.items() if (each.consumer, each.batch) == (consumer, batch))
-    return max(found, default=None)
+    versions = (version for version, each in history.items() if (each.consumer, each.batch) == (consumer, batch))
+    return max(versions, default=None)
 
 
 def undoing(history: History, added: int | None, start: int | None = None) -> TableVersion | None:

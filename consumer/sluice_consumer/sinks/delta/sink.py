@@ -105,10 +105,10 @@ def _added(made: DataFrame, table: DeltaTable, info: BatchInfo, partitions: Sequ
     try:
         _append(writer.option("userMetadata", marked(application, info.batch)).partitionBy(*partitions), made, table)
     except (Py4JJavaError, PySparkException) as error:
-        found = next((each for each in chain(error) if CONCURRENT.fullmatch(each.name)), None)
-        if found is None:
+        conflict = next((each for each in chain(error) if CONCURRENT.fullmatch(each.name)), None)
+        if conflict is None:
             raise
-        retries.pause(CommitConflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}"))
+        retries.pause(CommitConflict(f"{conflict.name}: {(conflict.message.splitlines() or [''])[0]}"))
         return False
     return True
 

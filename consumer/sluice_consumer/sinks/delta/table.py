@@ -93,10 +93,10 @@ class DeltaTable:
 
     def statement(self, columns: str, options: RowOptions) -> str:
         """What makes it, with these columns (DDL)."""
-        found = rows.partition_columns(options)
-        added = "".join(f", {column} STRING" for column in found if column not in columns)
+        partitions = rows.partition_columns(options)
+        added = "".join(f", {column} STRING" for column in partitions if column not in columns)
         return f"CREATE TABLE IF NOT EXISTS {self.identifier} ({columns}{added}) USING delta" + (
-            f" PARTITIONED BY ({', '.join(found)})" if found else ""
+            f" PARTITIONED BY ({', '.join(partitions)})" if partitions else ""
         )
 
     def difference(self, made: DataFrame) -> str | None:
@@ -117,5 +117,5 @@ def difference(rows_have: StructType, table_has: StructType) -> str | None:
         for field in rows_have
         if field.name.lower() in types and types[field.name.lower()] != field.dataType
     ]
-    found = ([f"it has no column {', '.join(lacking)}"] if lacking else []) + other
-    return f"{'; '.join(found)}; change pipeline.args.schema, keep or transform, or the table" if found else None
+    differences = ([f"it has no column {', '.join(lacking)}"] if lacking else []) + other
+    return f"{'; '.join(differences)}; change pipeline.args.schema, keep or transform, or the table" if differences else None

@@ -116,8 +116,8 @@ def clean(store: Store, place: BatchFiles, counted: Iterable[DataFile]) -> None:
 
 def to_json(place: BatchFiles, files: Iterable[DataFile]) -> bytes:
     """A manifest's content."""
-    told = {"format": FORMAT, "consumer": place.consumer, "batch": place.batch, "files": [asdict(file) for file in files]}
-    return json.dumps(told, indent=1).encode()
+    document = {"format": FORMAT, "consumer": place.consumer, "batch": place.batch, "files": [asdict(file) for file in files]}
+    return json.dumps(document, indent=1).encode()
 
 
 def from_json(content: bytes) -> tuple[DataFile, ...]:
@@ -126,10 +126,10 @@ def from_json(content: bytes) -> tuple[DataFile, ...]:
     Raises:
         ValueError: it is not a manifest of a known format.
     """
-    told = json.loads(content)
-    if told.get("format") != FORMAT:
-        raise ValueError(f"{told.get('format')!r} is not {FORMAT}")
-    return tuple(DataFile(**file) for file in told["files"])
+    document = json.loads(content)
+    if document.get("format") != FORMAT:
+        raise ValueError(f"{document.get('format')!r} is not {FORMAT}")
+    return tuple(DataFile(**file) for file in document["files"])
 
 
 def _counts(path: str) -> bool:

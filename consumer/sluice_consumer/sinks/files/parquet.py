@@ -84,8 +84,8 @@ def committed_files(path: str, consumer: str | None = None, filesystem: fs.FileS
         filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3a:", "s3:", path))
     root = path.rstrip("/")
     folder = f"{root}/_sluice/{consumer}" if consumer else f"{root}/_sluice"
-    found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
-    manifests = sorted(info.path for info in found if info.is_file and info.path.endswith(".json"))
+    listed = filesystem.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    manifests = sorted(info.path for info in listed if info.is_file and info.path.endswith(".json"))
     return [f"{root}/{file.path}" for name in manifests for file in _read(filesystem, name)]
 
 

@@ -44,9 +44,9 @@ class HadoopStore:
         if not self.exists(folder):
             return
         home = self._files.makeQualified(self._path(folder)).toUri().getPath()
-        found = self._files.listFiles(self._path(folder), True)  # noqa: FBT003 - py4j has no keyword arguments
-        while found.hasNext():
-            status = found.next()
+        listed = self._files.listFiles(self._path(folder), True)  # noqa: FBT003 - py4j has no keyword arguments
+        while listed.hasNext():
+            status = listed.next()
             yield status.getPath().toUri().getPath().removeprefix(f"{home}/"), status.getLen()
 
     def delete(self, folder: str) -> None:

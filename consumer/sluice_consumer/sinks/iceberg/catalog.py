@@ -56,8 +56,8 @@ def create(made: DataFrame, name: str, options: RowOptions) -> None:
 
 def statement(name: str, columns: str, options: RowOptions) -> str:
     """What makes the table, with these columns (DDL)."""
-    partitions = f" PARTITIONED BY ({', '.join(found)})" if (found := rows.partition_columns(options)) else ""
-    added = "".join(f", {column} STRING" for column in found if column not in columns)
+    partitions = f" PARTITIONED BY ({', '.join(columns_of_partitions)})" if (columns_of_partitions := rows.partition_columns(options)) else ""
+    added = "".join(f", {column} STRING" for column in columns_of_partitions if column not in columns)
     return f"CREATE TABLE IF NOT EXISTS {name} ({columns}{added}) USING iceberg{partitions} TBLPROPERTIES ('format-version'='2')"
 
 
@@ -68,7 +68,7 @@ def parts(spark: SparkSession, name: str) -> list[str]:
         Refused: it has no catalog, or no namespace.
     """
     session: Any = spark._jsparkSession  # noqa: SLF001
-    found = [str(part) for part in session.sessionState().sqlParser().parseMultipartIdentifier(name).toList().mkString("\n").split("\n")]
-    if len(found) < PARTS:
+    names = [str(name_part) for name_part in session.sessionState().sqlParser().parseMultipartIdentifier(name).toList().mkString("\n").split("\n")]
+    if len(names) < PARTS:
         raise Refused(f"pipeline.args.table: {name}: has no catalog or no namespace; name it with its catalog, as in lake.db.orders")
-    return found
+    return names

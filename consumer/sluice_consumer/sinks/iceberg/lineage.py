@@ -77,13 +77,13 @@ def mark(history: SnapshotLineage, consumer: str) -> Mark | None:
         return Mark(last, tagged=True, lost=_lost(history, tags[last]) if last else None)
     if shown is not None:
         return Mark(branched, tagged=False, lost=_lost(history, shown.id))
-    found = _published(history, history.main, consumer)
-    return Mark(found.batch or NONE, tagged=False) if found else None
+    published = _published(history, history.main, consumer)
+    return Mark(published.batch or NONE, tagged=False) if published else None
 
 
-def without_tag(found: Mark | None, batch: int) -> bool:
+def without_tag(seen: Mark | None, batch: int) -> bool:
     """Whether a table shows that its last batch is this one, or `NONE`, and only the tag is missing."""
-    shown = found or Mark(NONE, tagged=False)
+    shown = seen or Mark(NONE, tagged=False)
     return not shown.tagged and shown.lost is None and shown.batch == batch
 
 
@@ -108,8 +108,8 @@ def descends(history: SnapshotLineage, ancestor: int) -> bool | None:
 
 
 def _published(history: SnapshotLineage, start: int | None, consumer: str) -> LineageSnapshot | None:
-    found = (each for each in _line(history, start) if each and each.consumer == consumer and each.batch is not None)
-    return next(found, None)
+    snapshots = (each for each in _line(history, start) if each and each.consumer == consumer and each.batch is not None)
+    return next(snapshots, None)
 
 
 def _line(history: SnapshotLineage, start: int | None) -> Iterator[LineageSnapshot | None]:
@@ -123,9 +123,9 @@ def _line(history: SnapshotLineage, start: int | None) -> Iterator[LineageSnapsh
 
 def _ids(history: SnapshotLineage, start: int) -> set[int]:
     """Those of a line, and of the first in it that has expired."""
-    found, at = set[int](), start if history.snapshot(start) else None
+    ids, at = set[int](), start if history.snapshot(start) else None
     while at is not None:
-        found.add(at)
+        ids.add(at)
         here = history.snapshot(at)
         at = here.parent if here else None
-    return found
+    return ids

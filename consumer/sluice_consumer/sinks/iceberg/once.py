@@ -83,8 +83,8 @@ def holds(table: MarkedTable, consumer: str, batch: int, retries: Retries | None
     Raises:
         As `add_once`.
     """
-    found = table.read_mark(consumer)
-    if found is None or (found.lost is None and found.batch < batch):
+    mark = table.read_mark(consumer)
+    if mark is None or (mark.lost is None and mark.batch < batch):
         return False
     retries = retries or Retries()
     while True:
@@ -96,16 +96,16 @@ def holds(table: MarkedTable, consumer: str, batch: int, retries: Retries | None
 
 def _mark(table: MarkedTable, consumer: str, batch: int) -> int:
     """Read again after `begin`: this attempt may be late."""
-    found = table.read_mark(consumer)
-    if found is not None and found.lost is not None:
-        raise table.undone(consumer, batch, found)
-    if found is None or not found.tagged:
-        if found is not None:
-            log.warning("the tag of %s is gone; the table's branch and snapshots show batch %s: the tag is set again", consumer, found.batch)
-        table.begin(consumer, found.batch if found else NONE)
-        found = table.read_mark(consumer)
-    if found is None or not found.tagged:
+    mark = table.read_mark(consumer)
+    if mark is not None and mark.lost is not None:
+        raise table.undone(consumer, batch, mark)
+    if mark is None or not mark.tagged:
+        if mark is not None:
+            log.warning("the tag of %s is gone; the table's branch and snapshots show batch %s: the tag is set again", consumer, mark.batch)
+        table.begin(consumer, mark.batch if mark else NONE)
+        mark = table.read_mark(consumer)
+    if mark is None or not mark.tagged:
         raise MarkMoved("the mark that was just set is gone")
-    if found.lost is not None:
-        raise table.undone(consumer, batch, found)
-    return found.batch
+    if mark.lost is not None:
+        raise table.undone(consumer, batch, mark)
+    return mark.batch

@@ -46,8 +46,8 @@ class TableHistory:
 
     def snapshot(self, number: int) -> LineageSnapshot | None:
         if number not in self._known:
-            found = self._table.snapshot(number)
-            self._known[number] = _read(found) if found is not None else None
+            java = self._table.snapshot(number)
+            self._known[number] = _read(java) if java is not None else None
         return self._known[number]
 
     def tags(self, consumer: str) -> Mapping[int, int]:
@@ -69,11 +69,11 @@ class TableHistory:
         return {str(name): (ref.snapshotId(), bool(ref.isTag())) for name, ref in self._table.refs().items()}
 
 
-def _read(found: Any) -> LineageSnapshot:
-    summary = found.summary()
+def _read(java: Any) -> LineageSnapshot:
+    summary = java.summary()
     consumer, batch = summary.get(CONSUMER), summary.get(BATCH)
     number = int(batch) if batch and str(batch).isdigit() else None
-    return LineageSnapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number)
+    return LineageSnapshot(java.snapshotId(), java.parentId(), java.sequenceNumber(), consumer, number)
 
 
 def tag(consumer: str, batch: int | str) -> str:
@@ -216,8 +216,8 @@ class IcebergTable:
         with _conflicts(OF_REFS):
             work = self._table.newTransaction()
             history = TableHistory(work.table())
-            found = lineage.mark(history, consumer)
-            if found is None or found.batch != seen or not found.tagged or found.lost is not None:
+            mark = lineage.mark(history, consumer)
+            if mark is None or mark.batch != seen or not mark.tagged or mark.lost is not None:
                 raise MarkMoved(f"{self._name}: the mark {seen} of {consumer} has moved")
             if history.main != staged.parentId():
                 raise CommitConflict(f"{self._name}: another writer has committed since batch {batch} was staged")
@@ -240,7 +240,7 @@ def _conflicts(names: frozenset[str]) -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        found = next((each for each in chain(error) if each.name in names), None)
-        if found is None:
+        conflict = next((each for each in chain(error) if each.name in names), None)
+        if conflict is None:
             raise
-        raise CommitConflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}") from error
+        raise CommitConflict(f"{conflict.name}: {(conflict.message.splitlines() or [''])[0]}") from error

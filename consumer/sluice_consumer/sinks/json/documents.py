@@ -101,16 +101,16 @@ def schema_of(spark: SparkSession, ddl: str, field: str = "pipeline.args.schema"
         Refused: Spark does not understand the DDL, a type cannot be read from JSON, or two columns have one name.
     """
     try:
-        found = spark.createDataFrame([], ddl).schema
-        spark.createDataFrame([], "data STRING").select(_parsed(f.col("data"), _fields(found)))
+        schema = spark.createDataFrame([], ddl).schema
+        spark.createDataFrame([], "data STRING").select(_parsed(f.col("data"), _fields(schema)))
     except Exception as error:
         raise Refused(f"{field}: {ddl!r} is not a list of columns: {str(error).splitlines()[0]}") from error
-    if unread := unreadable(found):
+    if unread := unreadable(schema):
         raise Refused(f"{field}: {unread[0]} is of a type that Spark cannot read from JSON; make it a STRING, and cast it in pipeline.args.transform")
-    refuse_twice(found.fieldNames(), field)
-    if CORRUPT in found.fieldNames() and found[CORRUPT].dataType != StringType():
-        raise Refused(f"{field}: {CORRUPT} is a {found[CORRUPT].dataType.simpleString()}; make it a STRING")
-    return found
+    refuse_twice(schema.fieldNames(), field)
+    if CORRUPT in schema.fieldNames() and schema[CORRUPT].dataType != StringType():
+        raise Refused(f"{field}: {CORRUPT} is a {schema[CORRUPT].dataType.simpleString()}; make it a STRING")
+    return schema
 
 
 def _fields(schema: StructType) -> StructType:
@@ -129,9 +129,9 @@ def _document(parsed: Column) -> Column:
 def _fits(unit: Column, fields: StructType) -> Column:
     """Whether the text is exactly one document, and each of its values is what its column says."""
     parsed = unit["parsed"]
-    one = parsed[CORRUPT].isNull() & (f.map_keys(parsed[NONCE]) == f.array(f.lit(KEY), f.lit(NONCE))) & _document(parsed).isNotNull()
-    said = _document(unit["said"]) if forms(fields) else parsed
-    return f.coalesce(one & ~unfit(_document(parsed), said, fields), f.lit(False))  # noqa: FBT003 - a literal
+    is_document = parsed[CORRUPT].isNull() & (f.map_keys(parsed[NONCE]) == f.array(f.lit(KEY), f.lit(NONCE))) & _document(parsed).isNotNull()
+    written = _document(unit["said"]) if forms(fields) else parsed
+    return f.coalesce(is_document & ~unfit(_document(parsed), written, fields), f.lit(False))  # noqa: FBT003 - a literal
 
 
 def _unit(text: Column, fields: StructType) -> Column:
@@ -165,7 +165,7 @@ def _side_by_side(unit: Column, fields: StructType) -> Column:
     A JSON object ends at its own brace, so a text is a sequence of objects in one way at most: if all parts are objects, they are the documents.
     """
     parts = f.transform(f.split(unit["text"], SIDE_BY_SIDE), lambda text: _unit(text, fields))
-    judged = f.transform(f.array(parts), lambda found: f.when(f.forall(found, lambda each: _fits(each, fields)), found).otherwise(f.array(unit)))
+    judged = f.transform(f.array(parts), lambda units: f.when(f.forall(units, lambda each: _fits(each, fields)), units).otherwise(f.array(unit)))
     several = f.is_valid_utf8(unit["text"]) & unit["text"].rlike(SIDE_BY_SIDE)
     return f.when(_fits(unit, fields), f.array(unit)).when(several, judged[0]).otherwise(f.array(unit))
 
@@ -176,16 +176,16 @@ def _rows(units: DataFrame, schema: StructType, keep: Sequence[str]) -> DataFram
     if CORRUPT not in schema.fieldNames():
         document = document.otherwise(_failing(_message(units.columns)))
     corrupt = f.when(~fits, f.expr(readable(f"{UNIT}.text"))).alias(CORRUPT)
-    found = units.select(document.alias(DOCUMENT), corrupt, *keep)
-    return found.select(*(f.col(name) if name == CORRUPT else f.col(DOCUMENT)[name].alias(name) for name in schema.fieldNames()), *keep)
+    rows = units.select(document.alias(DOCUMENT), corrupt, *keep)
+    return rows.select(*(f.col(name) if name == CORRUPT else f.col(DOCUMENT)[name].alias(name) for name in schema.fieldNames()), *keep)
 
 
-def _failing(told: Column) -> Column:
+def _failing(message: Column) -> Column:
     """Fails with Spark's own condition for a malformed record, MALFORMED_RECORD_IN_PARSING, whose SQLSTATE says that a value is wrong.
 
     `raise_error` has one condition for whatever a user raises. `parse_json` says what it was given if that is no JSON, and these words are none.
     """
-    return f.raise_error(f.to_json(f.parse_json(told)))
+    return f.raise_error(f.to_json(f.parse_json(message)))
 
 
 def _message(known: Sequence[str]) -> Column:

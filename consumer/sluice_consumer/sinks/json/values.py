@@ -150,7 +150,7 @@ def _of_time(value: Column, text: Column) -> Column:
 def _of_elements(value: Column, text: Column, kind: ArrayType) -> Column:
     if forms(kind) is None:
         return f.exists(value, lambda each: unfit(each, text, kind.elementType))
-    return f.exists(f.zip_with(value, text, lambda each, said: unfit(each, said, kind.elementType) & each.isNotNull()), lambda wrong: wrong)
+    return f.exists(f.zip_with(value, text, lambda each, written: unfit(each, written, kind.elementType) & each.isNotNull()), lambda wrong: wrong)
 
 
 def _of_field(value: Column, text: Column, field: StructField) -> Column:
