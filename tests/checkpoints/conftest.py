@@ -18,7 +18,7 @@ from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, Stream
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "sim")]  # `migrating`, and `simulation.turnstile`: tests have no packages (importlib mode)
 
-from migrating.bench import Bench, Crash  # noqa: E402 - the path comes first
+from migrating.bench import Bench  # noqa: E402 - the path comes first
 from migrating.cases import kcl_row  # noqa: E402
 
 GOLDEN = HERE / "golden"
@@ -75,16 +75,6 @@ def _shard(said: dict[str, Any]) -> Shard:
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
-
-
-@pytest.fixture
-def new_bench() -> Callable[[], Bench]:
-    return Bench
-
-
-@pytest.fixture
-def crash() -> type[BaseException]:
-    return Crash
 
 
 @pytest.fixture

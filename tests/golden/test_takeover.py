@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
-from takeover import dumps, handmade_go, handmade_nifi, handmade_sluice
+from takeover import dumps, handmade_nifi, handmade_sluice
 from takeover.consuming import REGION, Consumed, configuration, consume, migrate
 from takeover.dumps import Dump, Tables
 from takeover.expected import by_nifi_rules, expected, nifi_only, nothing_left
@@ -14,7 +14,7 @@ from sluice_checkpoints.position import END
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.process import wiring
 
-HANDMADE = [*handmade_nifi.DUMPS, *handmade_go.DUMPS, *handmade_sluice.DUMPS]
+HANDMADE = [*handmade_nifi.DUMPS, handmade_sluice.DUMP]
 REAL = dumps.found(dumps.folders())
 CASES = [pytest.param(dump, id=dump.name) for dump in (*HANDMADE, *REAL) if not nothing_left(dump)]
 

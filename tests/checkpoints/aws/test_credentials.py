@@ -174,15 +174,6 @@ def test_a_start_waits_longer_for_its_first_ones_than_a_call_does(provider: Prov
     assert made.current().access_key == "key-1"
 
 
-def test_the_first_call_does_not_wait_for_ever(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "PATIENCE", 0.0)
-    provider.open.clear()
-    made = Credentials(provider.load, provider.clock)
-    with pytest.raises(Again, match="has not answered yet"):
-        made.current()
-    provider.open.set()
-
-
 def test_no_credentials_at_all_are_refused_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """With advice for a laptop and for a pod; waiting would bring none. A line of the log about a renewal would mislead."""
     monkeypatch.setattr(subject, "PATIENCE", 60.0)

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from botocore import credentials as boto
-from botocore.exceptions import ClientError, CredentialRetrievalError
+from botocore.exceptions import CredentialRetrievalError
 from patience import PATIENCE
 
 from sluice_checkpoints.aws import credentials
 from sluice_checkpoints.aws.credentials import Credentials, Reloads
-from sluice_checkpoints.aws.retry import Again, Patience
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
@@ -321,34 +321,6 @@ def test_threads_whose_calls_are_refused_at_once_all_get_the_new_key() -> None:
         assert [answer.result() for answer in answers] == [True] * 8
     assert loads == ["OLD", "NEW"]
     assert held.current().access_key == "NEW"
-
-
-@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidClientTokenId"])
-def test_a_role_whose_own_key_was_replaced_is_assumed_with_the_new_one(code: str) -> None:
-    """STS refuses the key that the role was assumed with: the source is made anew, from the file as it is now."""
-    error = ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "AssumeRole")
-
-    def refuses() -> Any:
-        if len(made) == 1 and issued:
-            raise error
-        issued.append(1)
-        past = "2020-01-01T00:00:00Z" if len(made) == 1 else "2099-01-01T00:00:00Z"
-        return {"access_key": f"ROLE{len(made)}", "secret_key": "s", "token": "t", "expiry_time": past}
-
-    def load() -> Any:
-        made.append(1)
-        return boto.DeferredRefreshableCredentials(refuses, "assume-role")
-
-    made, issued = list[int](), list[int]()
-    held = Credentials(load)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            if held.current().access_key == "ROLE2":
-                break
-        except Again:
-            continue
-    assert held.current().access_key == "ROLE2"
 
 
 def test_a_folder_of_letters_on_s3_is_read_with_new_credentials(aws: Aws, source: Callable[[str], Source]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli import migrate, show
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.cli.report import LoggedProgress, Output, place, short
@@ -236,16 +235,6 @@ def test_a_region_that_no_partition_has_is_named_at_once(call: Callable[..., Res
 
 
 # -- what is written where ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("message", ["short", "x" * 9000, "ü" * 3000])
-def test_the_termination_message_fits(message: str) -> None:
-    """In 4,000 bytes: warnings go first, then the end of the message."""
-    text = termination_log.cut({"reason": "Complete", "message": message, "warnings": 30, "firstWarnings": ["w" * 300] * 30})
-    assert len(text.encode()) <= termination_log.LIMIT
-    document = json.loads(text)
-    assert (document["reason"], document["warnings"]) == ("Complete", 30)
-    assert document["message"].startswith(message[:5])
 
 
 def test_without_a_container_no_termination_log_is_made(call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `exporting`: tests have no packages (importlib mode)
 
-from exporting.bench import Bench, Crash
+from exporting.bench import Bench
 
 from sluice_checkpoints.formats.detect import WRITERS
 
@@ -20,16 +19,6 @@ def bench() -> Bench:
     return Bench()
 
 
-@pytest.fixture
-def new_bench() -> Callable[..., Bench]:
-    return Bench
-
-
 @pytest.fixture(params=list(WRITERS))
 def each(request: pytest.FixtureRequest) -> Bench:
     return Bench(request.param)
-
-
-@pytest.fixture
-def crash() -> type[BaseException]:
-    return Crash

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 from exporting.bench import FOUR, OLD, ONE, TABLE, THREE, TWO, ZERO, Bench
 
-from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli import export
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.cli.report import LoggedProgress
@@ -105,16 +104,6 @@ def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 -
     assert named in document["message"]
     assert named in result.stderr
     assert json.loads(log.read_text()) == document
-
-
-def test_the_termination_log_has_a_limit(call: Callable[..., Result], log: Path, each: Bench) -> None:
-    """Kubernetes keeps 4,096 bytes; the number of warnings stays."""
-    for _ in range(60):
-        each.stream.split(next(shard.id for shard in each.stream.list_shards().shards if not shard.closed))
-    call()
-    document = json.loads(log.read_text())
-    assert len(log.read_bytes()) <= termination_log.LIMIT
-    assert document["shards"] == 125
 
 
 @pytest.mark.parametrize("wrong", [["--format", "sluice"], ["--format", "auto"], ["--quiet-seconds", "-1"], ["--lease-seconds", "0"]])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from exporting.bench import OLD, Bench
+from faults import Crash
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.formats.writer import RowChange
@@ -43,33 +44,19 @@ def test_fewer_calls_are_made_than_the_tests_here_disturb(make: Callable[[], Ben
     assert 20 < len(finished(make()).calls.log) < CALLS
 
 
-def test_a_crash_at_any_call_leads_to_the_same_end(make: Callable[[], Bench], crash: type[BaseException]) -> None:
-    """Before it took effect, or after: the next run waits out the lease, which nobody released, and finishes."""
+@pytest.mark.parametrize(("fault", "ends"), [("crash_at", Crash), ("lose_at", ServiceUnavailable)], ids=["a crash", "a lost reply"])
+def test_a_fault_at_any_call_leads_to_the_same_end(make: Callable[[], Bench], fault: str, ends: type[BaseException]) -> None:
+    """Before it took effect, or after: the next run waits out the lease of a process that is gone, which nobody released, and finishes."""
     whole = finished(make())
     for at in range(CALLS):
         bench = make()
-        bench.calls.crash_at = at
+        setattr(bench.calls, fault, at)
         try:
-            bench.exporter(quiet_seconds=QUIET).run()
-        except crash:
+            finished(bench)
+        except ends:
             check_gate(bench, whole)
-        bench.calls.crash_at = None
-        bench.exporter(quiet_seconds=QUIET).run()
-        assert bench.end_state() == whole.end_state(), f"call {at}"
-
-
-def test_a_lost_reply_of_any_call_leads_to_the_same_end(make: Callable[[], Bench]) -> None:
-    whole = finished(make())
-    for at in range(CALLS):
-        bench = make()
-        bench.calls.lose_at = at
-        try:
-            bench.exporter(quiet_seconds=QUIET).run()
-        except ServiceUnavailable:
-            check_gate(bench, whole)
-        bench.calls.lose_at = None
-        bench.exporter(quiet_seconds=QUIET).run()
-        assert bench.end_state() == whole.end_state(), f"call {at}"
+        setattr(bench.calls, fault, None)
+        assert finished(bench).end_state() == whole.end_state(), f"call {at}"
 
 
 def test_an_orderly_end_releases_the_lease(make: Callable[[], Bench]) -> None:

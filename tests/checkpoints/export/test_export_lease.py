@@ -23,21 +23,6 @@ from sluice_checkpoints.protocol.store import Epoch
 # -- the lease ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_consumer_that_runs_is_left_alone(bench: Bench) -> None:
-    taken = take_over(bench.store, RUNS, Watcher())
-
-    def beat(what: str) -> None:
-        if what == "before wake":
-            bench.store.beat(taken.epoch)
-
-    bench.calls.visit = beat
-    before = copy.deepcopy(bench.rows)
-    with pytest.raises(LeaseHeld, match="alive"):
-        bench.exporter().run()
-    assert bench.rows == before
-    assert bench.consumer["token"] == taken.epoch.token
-
-
 def test_a_table_whose_positions_are_being_moved_is_refused(bench: Bench) -> None:
     """Some of its rows are moved and others not; whoever completes the reset makes it a whole again."""
     bench.consumer.update(state=RESETTING, reset="r1")

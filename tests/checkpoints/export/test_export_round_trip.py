@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from exporting.bench import FOUR, OLD, ONE, THREE, TWO, ZERO, Bench, Catalog
+from exporting.bench import FOUR, OLD, ONE, THREE, ZERO, Bench
+from faults import Catalog
 
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts as Exports
@@ -15,9 +16,8 @@ from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
-from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_checkpoints.protocol.rows import Child
 from sluice_checkpoints.protocol.store import CheckpointStore, Range, TaskAttempt
-from sluice_lab.fakes.kinesis import MemoryKinesis
 from sluice_lab.fakes.migration import MemoryTargets, MemoryTargetTables
 
 NULL = {"NULL": True}
@@ -72,19 +72,6 @@ def test_there_and_back_and_there_again_loses_nothing_and_repeats_nothing(each: 
     assert {p.id for p in again.plan.shards if p.verdict.again} == (set() if each.writer.unstarted is None else {FOUR})
 
 
-@pytest.mark.parametrize("new", [True, False], ids=["a new table", "the old table, stopped before the end"])
-def test_kinsumer_delivers_nothing_of_a_finished_shard_again(new: bool) -> None:  # noqa: FBT001
-    """Its consumer of a shard reads on after `SequenceNumber`, or from the beginning where there is none (`getShardIterator`)."""
-    bench = Bench("kinsumer")
-    old = {"Finished": NULL, "FinishedRFC": NULL, "SequenceNumber": {"S": str(bench.stream.shards[ZERO].shard.starting_sequence)}}
-    bench.rows[:] = [] if new else [row | old if row["Shard"]["S"] == ZERO else row for row in bench.rows]
-    bench.exporter().run()
-    (row,) = (row for row in bench.rows if row["Shard"]["S"] == ZERO)
-    client = MemoryKinesis(bench.stream)
-    page = client.get_records(ZERO, client.get_iterator(ZERO, Position.after(row["SequenceNumber"]["S"])), 10)
-    assert len(page.records) == 0
-
-
 def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:
     targets = MemoryTargets()
     were = each.says()
@@ -94,13 +81,6 @@ def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:
     says = each.says()
     assert {shard: position for shard, position in says.items() if were.get(shard)} == {shard: p for shard, p in were.items() if p}
     assert {says[shard] for shard in says if not were.get(shard)} <= {None, TRIM_HORIZON}
-
-
-def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
-    each.put(ShardRow(ONE, Position.after(each.first), Position.after(each.second), generation=3, batch=8))
-    result = each.exporter().run()
-    assert (each.says()[ONE], each.says()[TWO]) == (Position.after(each.first), Position.after(each.two))
-    assert [w for w in result.warnings if "come again" in w] == [f"{ONE}: batch 8 is open: its records come again"]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from sluice_checkpoints.errors import ServiceUnavailable
+from faults import Calls, Catalog
+
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.detect import WRITERS
@@ -15,7 +15,6 @@ from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import CONSUMER, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
-from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 from sluice_lab.fakes.migration import MemoryTargetTables
 from sluice_lab.fakes.stream import MemoryStream
 from sluice_lab.fakes.table import MemoryTable
@@ -24,53 +23,6 @@ OLD, TABLE = "orders_checkpoints", "sluice-orders"
 # The attribute that holds the place, in each format.
 PLACES = {"kcl": "checkpoint", "nifi": "sequenceNumber", "vmware-go-kcl": "Checkpoint", "kinsumer": "SequenceNumber"}
 ZERO, ONE, TWO, THREE, FOUR = (f"shardId-{i:012d}" for i in range(5))
-
-
-class Crash(BaseException):
-    """The process is gone: nothing of it runs any more, no handler and no clean-up."""
-
-
-@dataclass
-class Calls:
-    """Every call of the world passes here, numbered from 0. One of them may be made to fail.
-
-    Attributes:
-        crash_at: from this call on the process is dead. A crash "after" took effect, one "before" did not.
-        lose_at: the reply of this call is lost.
-        visit: called at every call with what it is; may do what other programs would do at this moment.
-    """
-
-    log: list[str] = field(default_factory=list)
-    crash_at: int | None = None
-    lose_at: int | None = None
-    visit: Callable[[str], None] = lambda _what: None
-
-    def __call__(self, when: str, operation: str, _argument: object) -> None:
-        number = len(self.log)
-        self.log.append(f"{when} {operation}")
-        if self.crash_at is not None and number >= self.crash_at:
-            raise Crash
-        if number == self.lose_at:
-            raise ServiceUnavailable(f"call {number} had no answer")
-        self.visit(self.log[-1])
-
-
-@dataclass
-class Catalog:
-    stream: MemoryStream
-    calls: Calls
-
-    def describe(self) -> StreamIdentity:
-        self.calls("before", "describe stream", None)
-        return self.stream.describe()
-
-    def list_shards(self) -> ShardList:
-        self.calls("before", "list shards", None)
-        return self.stream.list_shards()
-
-    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        self.calls("before", "ask about places", None)
-        return self.stream.disowned(places)
 
 
 class Bench:

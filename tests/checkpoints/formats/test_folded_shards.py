@@ -148,13 +148,3 @@ def test_a_row_of_ids_that_cannot_be_read_is_refused_whoever_reads_it(reads: Cal
 
 def own(made: MemoryTable) -> CheckpointStore:
     return CheckpointStore(OwnTable(made))
-
-
-@pytest.mark.parametrize("row", [ODD[name] for name in ("text", "nothing", "numbers", "no map of notes")])
-def test_a_row_of_ids_that_cannot_be_read_is_refused_by_name(row: dict[str, Any]) -> None:
-    made = unfolded()
-    made.rows["ended/x"] = {"id": "ended/x", **row}
-    (problem,) = read(made).problems
-    assert problem.row == "ended/x"
-    with pytest.raises(Refused, match="row ended/x"):
-        Sluice().parse(Snapshot("own", {"own": KEY}, {"own": [item_to_wire(item) for item in made.rows.values()]}), STREAM)

@@ -27,15 +27,6 @@ def nifi_until(bench: Bench, seconds: float) -> None:
     bench.rows[2] |= {"leaseOwner": {"S": "node-1"}, "leaseExpiry": {"N": str(1_700_000_000_000 + round(seconds * 1000))}}
 
 
-@pytest.mark.parametrize("case", GO, ids=str)
-def test_a_lease_of_vmware_go_kcl_is_waited_out(case: Any) -> None:
-    """It is renewed only LeaseRefreshPeriod before its end: an idle worker with a long failover time is silent for minutes."""
-    bench = Bench(case)
-    go_until(bench, 600)
-    assert bench.migrator().run().state == "COMPLETE"
-    assert 600 <= bench.seconds <= 602
-
-
 @pytest.mark.parametrize(("seconds", "waited"), [(-5, 30), (20, 30), (100, 100)])
 def test_the_longer_of_quiet_period_and_lease_counts(seconds: float, waited: float) -> None:
     bench = Bench(GO[0])

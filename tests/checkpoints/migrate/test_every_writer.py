@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from migrating.bench import Calls, Catalog
+from faults import Calls, Catalog
 from written_by_all import WrittenTable
 
 from sluice_checkpoints.cli import diagnose as command

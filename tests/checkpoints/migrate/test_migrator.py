@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from migrating.outcome import SOURCE, TARGET, lose_the_third_scan, migration
+from migrating.outcome import SOURCE, migration
 
-from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.migrate import store
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationProgress
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, ConsumerRow
@@ -34,22 +34,6 @@ def test_the_consumer_that_comes_out_is_free_to_be_taken(bench: Any) -> None:
     assert (row.stream_arn, row.stream_created) == (bench.stream.describe().arn, bench.stream.created_millis)
 
 
-def test_the_source_is_never_written(bench: Any) -> None:
-    before = copy.deepcopy(bench.sources.tables)
-    bench.migrator().run()
-    assert bench.sources.tables == before
-
-
-def test_the_consumer_row_is_the_last_thing_written(bench: Any) -> None:
-    """Before it is there, no driver starts."""
-    seen: list[bool] = []
-    bench.calls.visit = lambda _: seen.append(CONSUMER in getattr(bench.targets.tables.get(TARGET), "rows", {}))
-    bench.migrator().run()
-    writes = [i for i, line in enumerate(bench.calls.log) if line.startswith("after")]
-    assert not any(seen[: writes[-1]])
-    assert migration(bench).state == "COMPLETE"
-
-
 def test_the_claim_says_what_was_copied(bench: Any) -> None:
     result = bench.migrator().run()
     row = migration(bench)
@@ -72,23 +56,16 @@ def test_shards_are_listed_after_the_rows_were_read(bench: Any) -> None:
     assert order == ["before scan source", "before list shards"] * 2 + ["before scan source"]
 
 
-def test_a_large_table_is_written_in_transactions_of_99_rows(bench: Any) -> None:
-    bench.stream._start(250)
-    bench.sources.tables[SOURCE] = (bench.sources.tables[SOURCE][0], [row_of(f"shardId-{i:012d}") for i in range(250)])
+def test_progress_counts_the_rows_of_all_transactions(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     wrote: list[tuple[int, int]] = []
 
     class Told(MigrationProgress):
         def wrote(self, rows: int, of: int) -> None:
             wrote.append((rows, of))
 
+    monkeypatch.setattr(store, "MEMBERS", 2)
     Migrator(bench.request, replace(bench.world(), progress=Told())).run()
-    assert wrote == [(99, 250), (198, 250), (250, 250)]
-    assert len(bench.places()) == 250
-
-
-def row_of(shard: str) -> dict[str, Any]:
-    numbers = {"leaseCounter": {"N": "1"}, "checkpointSubSequenceNumber": {"N": "0"}}
-    return {"leaseKey": {"S": shard}, "checkpoint": {"S": "TRIM_HORIZON"}} | numbers
+    assert wrote == [(2, 4), (4, 4)]
 
 
 def test_warnings_of_table_and_plan_are_in_the_result(bench: Any) -> None:
@@ -111,26 +88,3 @@ def test_a_completed_migration_is_done_and_nothing_is_written_again(bench: Any) 
     for again in (bench.migrator().run(), bench.migrator().dry_run()):
         assert (again.state, again.digest, again.shards, again.plan) == ("COMPLETE", digest, 4, None)
     assert bench.table.rows == before
-
-
-def test_the_present_plan_replaces_what_an_earlier_try_wrote(bench: Any) -> None:
-    """In both directions: nobody has consumed from the target yet."""
-    with pytest.raises(ServiceUnavailable):
-        lose_the_third_scan(bench).run()
-    bench.calls.visit = lambda _: None
-    first = bench.places()[bench.one]
-    bench.move()
-    bench.migrator().run()
-    assert bench.places()[bench.one] == {"at": "AFTER", "sequence": bench.reached, "sub": 3} != first
-
-
-def test_now_means_the_moment_of_the_first_claim(bench: Any) -> None:
-    """T0 is decided once: what arrives between two tries is not passed over."""
-    bench.rows[1]["checkpoint"] = {"S": "LATEST"}
-    t0 = bench.stream.list_shards().date_millis - 2000
-    with pytest.raises(ServiceUnavailable):
-        lose_the_third_scan(bench).run()
-    bench.calls.visit = lambda _: None
-    bench.seconds += 3600
-    bench.migrator(unstarted="now").run()
-    assert bench.places()[bench.one] == {"at": "TIMESTAMP", "millis": t0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
@@ -12,9 +11,9 @@ from migrating.bench import Bench
 from migrating.cases import CASES
 from migrating.outcome import lose_the_third_scan, migration
 
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, ServiceUnavailable, SourceActive
+from sluice_checkpoints.errors import ServiceUnavailable, SourceActive
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION
 
 # -- at rest -----------------------------------------------------------------------------------------------------------------------
 
@@ -29,35 +28,6 @@ def test_a_source_whose_counter_moves_is_active(bench: Any, *, dry: bool) -> Non
     if not dry:
         assert migration(bench).released
         assert not bench.places()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda rows: rows[0].update(leaseOwner={"S": "worker-2"}),
-        lambda rows: rows[0].pop("leaseOwner"),
-        lambda rows: rows.pop(0),
-        lambda rows: rows.append({"leaseKey": {"S": "Leader"}, "ownerName": {"S": "w"}}),
-        lambda rows: rows[1].update(checkpointSubSequenceNumber={"N": "4"}),
-    ],
-)
-def test_any_change_of_any_row_is_a_sign_of_life(bench: Any, change: Callable[[list[Any]], object]) -> None:
-    done = False
-
-    def visit(number: int) -> None:
-        nonlocal done
-        if not done and bench.calls.log[number] == "before wake":
-            done = bool(change(bench.rows)) or True
-
-    bench.calls.visit = visit
-    with pytest.raises(SourceActive):
-        bench.migrator().run()
-
-
-def test_an_owner_alone_is_no_sign_of_life(bench: Any) -> None:
-    """KCL keeps it after a clean stop, on finished rows too."""
-    assert all("leaseOwner" in row for row in bench.rows)
-    assert bench.migrator().run().state == "COMPLETE"
 
 
 @pytest.mark.parametrize("asked", [{"rows": ("lock",)}, {"ignored": ("beat",), "rows": ("lock",)}])
@@ -90,26 +60,6 @@ def test_the_two_scans_lie_the_quiet_period_apart(bench: Any, asked: float | Non
     assert bench.seconds <= least + 1
 
 
-def test_the_claim_is_kept_alive_while_the_source_is_watched(bench: Any) -> None:
-    bench.migrator(quiet_seconds=400, lease_millis=30_000).run()
-    assert migration(bench).counter == 1 + 400 / 10  # the claim itself, then one every 10 s
-
-
-def test_a_checkpoint_during_the_copy_is_in_the_target(bench: Any) -> None:
-    moved = False
-
-    def visit(number: int) -> None:
-        nonlocal moved
-        if not moved and bench.calls.log[number] == "after transact" and bench.places():
-            moved = True
-            bench.move()
-
-    bench.calls.visit = visit
-    assert bench.migrator().run().state == "COMPLETE"
-    assert moved
-    assert bench.places()[bench.one]["sequence"] == bench.reached
-
-
 def test_a_source_that_moves_after_every_copy_is_active(bench: Any) -> None:
     def visit(number: int) -> None:
         if bench.calls.log[number] == "after transact" and bench.places():
@@ -122,21 +72,6 @@ def test_a_source_that_moves_after_every_copy_is_active(bench: Any) -> None:
 
 
 # -- the claim ---------------------------------------------------------------------------------------------------------------------
-
-
-def test_a_claim_that_beats_is_respected(bench: Any, lease: Any) -> None:
-    del lease
-    hold_the_claim(bench)
-
-    def visit(number: int) -> None:
-        if bench.calls.log[number] == "before wake":
-            bench.table.rows[MIGRATION]["counter"] += 1
-
-    bench.calls.visit = visit
-    with pytest.raises(LeaseHeld) as held:
-        bench.migrator().run()
-    assert held.value.exit_code == 75
-    assert migration(bench).token == "another"
 
 
 def hold_the_claim(bench: Any) -> None:
@@ -163,30 +98,3 @@ def test_a_released_claim_is_taken_at_once(bench: Any) -> None:
     start = bench.seconds
     bench.migrator(quiet_seconds=0).run()
     assert bench.seconds == start
-
-
-def test_rows_somebody_else_wrote_stop_it(bench: Any) -> None:
-    intruded = False
-
-    def visit(number: int) -> None:
-        nonlocal intruded
-        if not intruded and bench.calls.log[number] == "after write" and migration(bench).state == "COPYING":
-            intruded = True
-            bench.table.rows[SHARD_PREFIX + bench.one] = {"id": SHARD_PREFIX + bench.one}
-
-    bench.calls.visit = visit
-    with pytest.raises(ProtocolViolation, match=bench.one):
-        bench.migrator().run()
-    assert CONSUMER not in bench.table.rows
-
-
-def test_a_row_that_changed_after_it_was_written_stops_it(bench: Any) -> None:
-    def visit(number: int) -> None:
-        if bench.calls.log[number] == "after transact" and bench.places():
-            bench.table.rows[SHARD_PREFIX + bench.one]["start"] = {"at": "END"}
-
-    bench.calls.visit = visit
-    with pytest.raises(ProtocolViolation, match=bench.one):
-        bench.migrator().run()
-    assert CONSUMER not in bench.table.rows
-    assert migration(bench).released

@@ -10,43 +10,9 @@ import pytest
 from migrating.outcome import SOURCE, TARGET, lose_the_third_scan, migration, refusal
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.formats.snapshot import TableKey
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION
-from sluice_lab.fakes.table import MemoryTable
 
 # -- what is refused ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_stream_that_does_not_exist_is_refused_before_anything_is_read(bench: Any) -> None:
-    bench.stream.exists = False
-    assert "orders" in refusal(bench.migrator().run)
-    assert not bench.targets.tables
-
-
-def test_a_source_that_does_not_exist_is_refused(bench: Any) -> None:
-    assert "there is no source table nowhere" in refusal(bench.migrator(source="nowhere").run)
-    assert not bench.targets.tables
-
-
-def test_a_source_of_an_unknown_schema_is_refused_naming_it(bench: Any) -> None:
-    bench.sources.tables[SOURCE] = ((TableKey("customer", "HASH", "S"),), [])
-    assert "customer HASH S" in refusal(bench.migrator().run)
-    assert not bench.targets.tables
-
-
-def test_a_row_with_an_unknown_value_is_refused_naming_row_and_field(bench: Any) -> None:
-    bench.rows[2]["checkpoint"] = {"S": "SOMEWHERE"}
-    message = refusal(bench.migrator().run)
-    assert bench.two in message
-    assert "checkpoint 'SOMEWHERE'" in message
-    assert not bench.targets.tables
-
-
-def test_the_table_of_a_stream_that_was_made_again_is_refused(bench: Any) -> None:
-    """Shard ids repeat, sequence numbers do not."""
-    bench.stream.recreate(2)
-    assert "another stream" in refusal(bench.migrator().run)
-    assert not bench.targets.tables
 
 
 def test_the_target_may_not_be_the_source(bench: Any) -> None:
@@ -88,21 +54,6 @@ def test_a_table_claimed_for_another_migration_is_refused_even_when_released(ben
     before = copy.deepcopy(bench.table.rows)
     assert f"belongs to the migration of source {SOURCE}" in refusal(bench.migrator(source="second").run)
     assert bench.table.rows == before
-
-
-def test_a_table_with_rows_of_another_program_is_refused(bench: Any) -> None:
-    """Any table may have a key named id."""
-    bench.targets.tables[TARGET] = MemoryTable(TARGET)
-    bench.table.rows["customer-1"] = {"id": "customer-1"}
-    assert "rows that are not Sluice's" in refusal(bench.migrator().run)
-    assert list(bench.table.rows) == ["customer-1"]
-
-
-def test_chunks_of_a_bootstrap_that_never_became_a_consumer_are_no_hindrance(bench: Any) -> None:
-    """The claim decides; whoever loads the plan later finds it."""
-    bench.targets.tables[TARGET] = MemoryTable(TARGET)
-    bench.table.rows["bootstrap/x/0"] = {"id": "bootstrap/x/0"}
-    assert bench.migrator().run().state == "COMPLETE"
 
 
 def test_a_table_that_was_exported_is_no_target(bench: Any) -> None:

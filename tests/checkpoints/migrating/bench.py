@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from faults import Catalog, Crash
 from migrating.cases import KCL1
 from migrating.stage import Case, Stage, Tables
 
@@ -16,18 +17,12 @@ from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.plan import digest_of
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest, PreparedTarget
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
-from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 from sluice_lab.fakes.migration import MemorySources, MemoryTargets
-from sluice_lab.fakes.stream import MemoryStream
 from sluice_lab.fakes.table import MemoryTable, copied
 
 TARGET = "sluice-orders"
 # What is random, or counts: tokens, ids and heartbeats, and the time of the first claim.
 VOLATILE = frozenset({"token", "consumerId", "counter", "now"})
-
-
-class Crash(BaseException):
-    """The process is gone: nothing of it runs any more, no handler and no clean-up."""
 
 
 @dataclass
@@ -66,24 +61,6 @@ class Calls:
     def last(self, operation: str, argument: object) -> int:
         """The number of the last such call; -1: there was none."""
         return max((i for i, line in enumerate(self.log) if line == f"before {operation}" and self.arguments[i] == argument), default=-1)
-
-
-@dataclass
-class Catalog:
-    stream: MemoryStream
-    calls: Calls
-
-    def describe(self) -> StreamIdentity:
-        self.calls("before", "describe stream", None)
-        return self.stream.describe()
-
-    def list_shards(self) -> ShardList:
-        self.calls("before", "list shards", None)
-        return self.stream.list_shards()
-
-    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        self.calls("before", "ask about places", None)
-        return self.stream.disowned(places)
 
 
 class TargetsView(MemoryTargets):

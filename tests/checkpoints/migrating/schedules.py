@@ -12,7 +12,8 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from migrating.bench import TARGET, Bench, Calls, Crash, State
+from faults import Crash
+from migrating.bench import TARGET, Bench, Calls, State
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError, SourceActive

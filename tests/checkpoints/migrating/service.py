@@ -10,7 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 from botocore.exceptions import ClientError, ReadTimeoutError
-from migrating.bench import Crash, settled
+from faults import Crash
+from migrating.bench import settled
 from migrating.stage import Case, Stage
 
 from sluice_checkpoints.aws.retry import Patience

@@ -17,11 +17,6 @@ from sluice_checkpoints.protocol.reset_writes import MOST, Move, StoredReset, na
 from sluice_checkpoints.protocol.store import Epoch
 
 
-@pytest.fixture
-def bench() -> Bench:
-    return Bench()
-
-
 def made(bench: Bench, to: str = "trimHorizon", **more: Any) -> ResetPlan:
     found = bench.resetter(to, **more).dry_run().plan
     assert found is not None
@@ -238,16 +233,6 @@ def test_an_open_batch_is_refused_unless_it_is_given_up_by_its_number(bench: Ben
     plan = made(bench, give_up=8)
     assert (plan.committed, plan.letters) == (8, ("l",))
     assert plan.warnings[0].startswith("batch 8 is given up: its 3 records of 1 shard")
-
-
-def test_a_large_open_batch_is_named_first_and_in_short(bench: Bench) -> None:
-    """The termination message is cut from its end."""
-    for number in range(60):
-        shard = f"shardId-{number + 100:012d}"
-        bench.row(replace(bench.of(FOUR), id=shard, batch=8, records=1000, parents=frozenset()))
-    plan = made(bench, give_up=8)
-    assert "60000 records of 60 shards" in plan.warnings[0]
-    assert len(plan.warnings[0]) < 400
 
 
 def test_a_batch_that_is_not_open_cannot_be_given_up(bench: Bench) -> None:

@@ -24,11 +24,6 @@ from sluice_checkpoints.positions.target import FILE, PositionsFile, ResetReques
 Document = dict[str, Any]
 
 
-@pytest.fixture
-def bench() -> Bench:
-    return Bench()
-
-
 def printed(bench: Bench, **shards: Any) -> Document:
     """What `show --json` prints, with some shards edited; their short names are the last digits of their ids."""
     found: Document = copy.deepcopy(json.loads(json.dumps(document(bench.table))))

@@ -7,10 +7,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from resetting.bench import FIVE, FOUR, HOUR, ONE, START, THREE, TWO, ZERO, Bench
 
-from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.positions.resetter import Resetter
@@ -240,13 +238,6 @@ def test_a_shard_that_came_later_and_has_left_the_stream_is_refused(bench: Bench
     with pytest.raises(Refused, match=rf"--to-batch 4: records of {FOUR} that arrived .* may have expired since batch 4\. Add --accept-expired"):
         resetter(bench).dry_run()
     assert f"records of {FOUR}" in str(resetter(bench, accept_expired=True).dry_run().warnings)
-
-
-@pytest.mark.parametrize("given", [(), ("--to", "latest", "--to-batch", "4")], ids=["neither", "both"])
-def test_one_target_is_given(given: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(main, ["reset", "--table", "ttt", "--stream", "s", "--region", "us-east-1", "--dry-run", *given])
-    assert result.exit_code == 2
-    assert "Give one of '--to', '--to-batch' and '--from-file'" in result.output
 
 
 def test_a_batch_is_no_time() -> None:

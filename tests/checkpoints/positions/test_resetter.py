@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from resetting.bench import FOUR, HOUR, ONE, START, TWO, ZERO, Bench, Crash
+from faults import Crash
+from resetting.bench import FOUR, HOUR, ONE, START, TWO, ZERO, Bench
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -22,11 +23,6 @@ from sluice_checkpoints.protocol.rows import ACTIVE, EXPORTED, RESETTING
 from sluice_checkpoints.protocol.store import Epoch
 
 DRIVER = LeaseRequest(20_000, "driver", "now")
-
-
-@pytest.fixture
-def bench() -> Bench:
-    return Bench()
 
 
 def with_open_batch() -> Bench:
@@ -118,15 +114,6 @@ def test_shards_that_have_no_row_get_one() -> None:
 
 
 # -- ids -------------------------------------------------------------------------------------------------------------------------------
-
-
-def test_an_id_is_carried_out_once(bench: Bench) -> None:
-    """So a Job may come again, and a field may be put back."""
-    first = bench.resetter().run()
-    before = bench.end_state()
-    again = bench.resetter().run()
-    assert bench.end_state() == before
-    assert (again.document["changed"], again.document["digest"]) == (False, first.document["digest"])
 
 
 @pytest.mark.parametrize("other", [{"to": "latest"}, {"shards": frozenset({FOUR})}, {"give_up": 7}])
@@ -368,15 +355,6 @@ def test_a_row_that_is_not_as_planned_is_not_moved(bench: Bench, change: dict[st
     with pytest.raises(error):
         reset_writes.move(bench.store, epoch, 7, move)
     assert bench.of(FOUR) == row
-
-
-def test_only_the_lease_holder_completes_a_reset(bench: Bench) -> None:
-    """Another epoch may still move rows."""
-    epoch, plan = mine(bench), planned(bench)
-    bench.consumer(replace(bench.seen, token="other", state=RESETTING, reset="one"))
-    with pytest.raises(Fenced):
-        reset_writes.complete(bench.store, bench.seen, epoch, plan)
-    assert bench.seen.state == RESETTING
 
 
 def test_a_plan_that_is_not_whole_stops_everybody(bench: Bench) -> None:

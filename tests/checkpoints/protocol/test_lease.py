@@ -192,17 +192,6 @@ def test_patience_doubles_its_pauses_up_to_a_cap(time: Time) -> None:
     assert tries == [0, 1, 3, 7, 11, 15]
 
 
-def test_patience_ends_at_its_limit_naming_the_call(time: Time) -> None:
-    """Whether the write took effect is unknown."""
-
-    def call() -> None:
-        raise Again("busy")
-
-    with pytest.raises(ServiceUnavailable, match=r"PutItem.*busy"):
-        patience(time, limit=10.0).call("PutItem", call)
-    assert time.now <= 10
-
-
 def test_patience_waits_at_least_as_long_as_the_service_asks(time: Time) -> None:
     def call() -> None:
         if not time.now:

@@ -133,24 +133,6 @@ def test_a_driver_is_refused_when_the_table_is_handed_over_while_it_watches() ->
         take_over(store, claim(OURS), Waits(visit).watcher())
 
 
-@pytest.mark.parametrize("changes", [{"owner": "test/orders"}, {"cluster": "c2"}, {"owner": None}, {"cluster": None}])
-def test_a_take_is_refused_if_the_owner_is_another_than_was_read(changes: dict[str, str | None]) -> None:
-    store = stored(OWNED)
-    row = store.table.rows[CONSUMER]  # type: ignore[attr-defined]  # the in-memory fake's
-    for name, value in changes.items():
-        row.update({name: value}) if value else row.pop(name)
-    before = consumer(store)
-    assert store.take(OWNED, replace(OWNED, token="t5")) is None
-    assert consumer(store) == before
-
-
-def test_a_take_of_a_row_without_an_owner_is_refused_if_one_was_named_meanwhile() -> None:
-    """Two resources start at once on a table that nobody owns: one of them has it."""
-    store = stored(OWNED)
-    assert store.take(FREE, replace(FREE, token="t5", owner="test/orders")) is None
-    assert consumer(store) == OWNED
-
-
 # -- handing over ------------------------------------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from faults import Calls
+
+from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.positions.ports import ResetPorts
 from sluice_checkpoints.positions.resetter import Resetter
 from sluice_checkpoints.positions.target import ResetRequest, ResetTarget
@@ -22,29 +21,6 @@ ZERO, ONE, TWO, THREE, FOUR, FIVE = (f"shardId-{i:012d}" for i in range(6))
 START = 1_700_000_000_000  # of the stream
 HOUR = 3_600_000
 SPLIT, MERGED, NOW = 4 * HOUR, 8 * HOUR, 12 * HOUR  # after the start
-
-
-class Crash(BaseException):
-    """The process is gone: nothing of it runs any more, no handler and no clean-up."""
-
-
-@dataclass
-class Calls:
-    """Every call of the table passes here, numbered from 0. One may be made to fail; `visit` is called with each."""
-
-    log: list[str] = field(default_factory=list)
-    crash_at: int | None = None
-    lose_at: int | None = None
-    visit: Callable[[str], None] = lambda _what: None
-
-    def __call__(self, when: str, operation: str, _argument: object) -> None:
-        number = len(self.log)
-        self.log.append(f"{when} {operation}")
-        if self.crash_at is not None and number >= self.crash_at:
-            raise Crash
-        if number == self.lose_at:
-            raise ServiceUnavailable(f"call {number} had no answer")
-        self.visit(self.log[-1])
 
 
 class Bench:
@@ -151,6 +127,3 @@ class Bench:
     def _sleep(self, seconds: float) -> None:
         self.seconds += seconds
         self.calls("before", "wake", seconds)
-
-
-BEGINNING = TRIM_HORIZON

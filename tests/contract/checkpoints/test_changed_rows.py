@@ -70,8 +70,3 @@ def test_a_child_of_another_form_is_refused(store: CheckpointStore, dynamodb_api
     """Text is no set of shards, though Python would take its letters for one."""
     change(dynamodb_api, store, ROW.key, "children", value)
     refused(store, ROW.key)
-
-
-def test_rows_as_sluice_writes_them_are_read(store: CheckpointStore) -> None:
-    assert store.consumer() == CONSUMER_ROW
-    assert store.shards() == {ROW.id: ROW}

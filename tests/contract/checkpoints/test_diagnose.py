@@ -93,11 +93,3 @@ def test_a_real_table_with_losses(run: Callable[..., Any], leases: Callable[...,
     found = {(f["kind"], f["shard"]) for f in json.loads(done.stdout)["findings"]}
     assert done.returncode == 1
     assert found == {("behind-retention", A), ("never-acknowledged", B), ("expired", "shardId-000000000099"), ("other-stream", None)}
-
-
-def test_what_cannot_be_read_is_refused(run: Callable[..., Any], leases: Callable[..., str], kinesis_local_endpoint: str) -> None:
-    name, _ = stream(kinesis_local_endpoint)
-    for table, asked in (("nowhere", name), (leases((A, "LATEST")), "no-such-stream")):
-        done = run("--table", table, "--stream", asked)
-        assert done.returncode == 65
-        assert ("nowhere" if table == "nowhere" else "no-such-stream") in done.stderr

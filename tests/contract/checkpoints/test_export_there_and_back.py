@@ -16,11 +16,10 @@ from sluice_checkpoints.dynamodb.create import DynamoTargets
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
-from sluice_checkpoints.errors import Refused, SourceActive
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export.exporter import Exporter
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.formats.detect import WRITERS
-from sluice_checkpoints.formats.snapshot import RawItem
 from sluice_checkpoints.formats.writer import FormatWriter, RowContent, write_rows
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts as MigrationWorld
@@ -103,48 +102,6 @@ def test_there_and_back_and_there_again_in_dynamodb(land: Land) -> None:
     assert result.state == "EXPORTED"
     with pytest.raises(Refused, match="EXPORTED"):
         take_over(first, LeaseRequest(20_000, "driver", "now"), land.watcher())
-    assert land.stands(land.migrate(f"second-{uuid4()}")) == before
-
-
-def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> None:
-    first = land.migrate(f"first-{uuid4()}")
-    land.consume(first)
-    place = next(n for n, tagged in only_of(land, ONE).items() if tagged == {"S": land.first})
-
-    class Late(DynamoTargetTables):
-        def write(self, table: str, changes: Any) -> Any:
-            key = {k.name: only_of(land, ONE)[k.name] for k in land.writer.keys}
-            land.api.update_item(
-                TableName=table,
-                Key=key,
-                UpdateExpression="SET #p = :p",
-                ExpressionAttributeNames={"#p": place},
-                ExpressionAttributeValues={":p": {"S": further}},
-            )
-            return super().write(table, changes)
-
-    further = land.stream.put_in(ONE, b"later")
-    land.targets = Late(land.api, land.time.patience())
-    with pytest.raises(SourceActive, match=ONE):
-        land.export(first)
-    assert only_of(land, ONE)[place] == {"S": further}
-    assert len(land.targets.scan(land.old)) == 1
-    row = first.consumer()
-    assert row is not None
-    assert (row.state, row.released) == ("ACTIVE", True)
-
-
-def only_of(land: Land, shard: str) -> RawItem:
-    return next(row for row in land.targets.scan(land.old) if row[land.writer.keys[-1].name] == {"S": shard})
-
-
-def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:
-    land = Land(dynamodb_api, writer, name)
-    first = land.migrate(f"first-{uuid4()}")
-    land.consume(first)
-    before = land.stands(first)
-    land.old = f"made-{uuid4()}_checkpoints"
-    land.export(first)
     assert land.stands(land.migrate(f"second-{uuid4()}")) == before
 
 

@@ -10,6 +10,7 @@ import pytest
 from lettered_world import (
     AFTER,
     BEFORE,
+    HANGS,
     IN_PARTS,
     LOOKS_FIRST,
     OVERWRITES,
@@ -112,7 +113,9 @@ def lives(does: str) -> list[tuple[str, str | None]]:
 
 @each_kind
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
-@pytest.mark.parametrize(("does", "repaired"), [*lives(REJECTS), *lives(RAISES), (REJECTS_AND_RAISES, STORES), (REJECTS_AND_RAISES, REJECTS)])
+@pytest.mark.parametrize(
+    ("does", "repaired"), [*lives(REJECTS), *lives(RAISES), *lives(HANGS), (REJECTS_AND_RAISES, STORES), (REJECTS_AND_RAISES, REJECTS)]
+)
 def test_one_crash_at_any_write(tmp_path: Path, does: str, repaired: str | None, when: str, kind: str) -> None:
     crashed_at_each(lambda at: world(tmp_path / str(at), does, repaired, kind), when)
 

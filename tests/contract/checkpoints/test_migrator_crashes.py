@@ -6,7 +6,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from migrating.bench import Bench, Crash
+from faults import Crash
+from migrating.bench import Bench
 from migrating.cases import CASES
 from migrating.service import QUIET, Asked, Between, ServiceBench, fault
 

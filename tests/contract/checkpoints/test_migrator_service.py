@@ -14,7 +14,7 @@ from migrating.cases import CASES, KCL1
 from migrating.service import QUIET, Answer, Asked, Between, ServiceBench, error
 from migrating.stage import Case
 
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, ServiceUnavailable, SluiceError
+from sluice_checkpoints.errors import ProtocolViolation, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.rows import CONSUMER, Item
 
 MISSING_KEY = error("ValidationException", "One or more parameter values were invalid: Missing the key leaseKey in the item")
@@ -55,23 +55,6 @@ def on_target(world: ServiceBench, asked: Asked) -> bool:
 
 
 # -- a table that is new -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("said", [MISSING_KEY, UNKNOWN], ids=["ValidationException", "ResourceNotFound"])
-def test_refusals_of_a_new_target_in_its_first_half_minute_are_outlived(world: ServiceBench, said: Exception) -> None:
-    """The migration comes to its end: such answers came from machines that had not heard of the table (NIFI-16003)."""
-    before, refused = world.sources(), 0
-
-    def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
-        nonlocal refused
-        if world.seconds < 30 and operation in ON_ROWS and on_target(world, asked):
-            refused += 1
-            raise said
-        return make(operation, asked)
-
-    assert world.run(Between(world.api, answer)).state == "COMPLETE"
-    assert refused
-    check_complete(world, before)
 
 
 @pytest.mark.parametrize("operation", ["get_item", "transact_write_items", "update_item", "scan"])
@@ -148,52 +131,18 @@ def test_minutes_of_throttling_stop_it(world: ServiceBench, operation: str) -> N
     check_intact(world, before)
 
 
-def test_a_claim_that_was_lost_to_throttling_is_not_written_under(world: ServiceBench) -> None:
-    before, during = world.sources(), Between(world.api)
-    after: dict[str, Item] = {}
-
-    def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
-        if operation == "update_item" and not after:
-            world.sleep(55)
-            assert world.run().state == "COMPLETE"
-            after.update(world.target())
-            raise THROTTLED
-        return make(operation, asked)
-
-    during.answer = answer
-    with pytest.raises(LeaseHeld):
-        world.run(during)
-    assert world.target() == after
-    check_complete(world, before)
-
-
 # -- reads -------------------------------------------------------------------------------------------------------------------------
 
 
-def stale(world: ServiceBench, *, lenient: bool) -> Between:
-    """Reads that do not ask for consistency find the target empty; `lenient`: no read is heard asking for it."""
+def test_reads_that_were_stale_though_all_of_them_ask_for_consistency_stop_it(world: ServiceBench) -> None:
+    before = world.sources()
     nothing: dict[str, Any] = {"get_item": {}, "scan": {"Items": []}, "batch_get_item": {"Responses": {}}}
 
     def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
-        consistent = asked.get("ConsistentRead") or any(t.get("ConsistentRead") for t in asked.get("RequestItems", {}).values())
-        if operation in nothing and on_target(world, asked) and (lenient or not consistent):
-            return nothing[operation]
-        return make(operation, asked)
+        return nothing[operation] if operation in nothing and on_target(world, asked) else make(operation, asked)
 
-    return Between(world.api, answer)
-
-
-def test_stale_reads_change_nothing(world: ServiceBench) -> None:
-    """Every read of rows is strongly consistent, so the migration comes to its end."""
-    before = world.sources()
-    assert world.run(stale(world, lenient=False)).state == "COMPLETE"
-    check_complete(world, before)
-
-
-def test_reads_that_were_stale_in_spite_of_that_stop_it(world: ServiceBench) -> None:
-    before = world.sources()
     with pytest.raises(ProtocolViolation, match=world.request.target):
-        world.run(stale(world, lenient=True))
+        world.run(Between(world.api, answer))
     check_intact(world, before)
 
 

@@ -21,13 +21,6 @@ def test_a_commit_names_letters_with_the_same_write(store: CheckpointStore) -> N
     assert consumer(store) == replace(NAMED, committed=CONSUMER_ROW.committed + 1)
 
 
-@pytest.mark.parametrize("epoch", [LATER, EARLIER])
-def test_a_commit_of_another_epoch_names_none(store: CheckpointStore, epoch: Epoch) -> None:
-    with pytest.raises(Fenced):
-        store.commit(epoch, CONSUMER_ROW.committed + 1, ("a",))
-    assert consumer(store) == CONSUMER_ROW
-
-
 @pytest.mark.parametrize("left", [(), ("b",)])
 def test_what_was_published_is_taken_out(store: CheckpointStore, left: tuple[str, ...]) -> None:
     put(store, NAMED)

@@ -1,4 +1,4 @@
-"""`shorten` and `exclude`: what they write, and that each condition holds (docs/protocol.md, "Poison")."""
+"""`shorten`, `exclude` and `forfeit` change an open range: what they write, and that each condition holds (docs/protocol.md, "Poison")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.protocol.open_range import RangeKept, exclude, shorten
+from sluice_checkpoints.protocol.open_range import RangeKept, RangeLeft, exclude, forfeit, shorten
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
 from sluice_checkpoints.protocol.table import Put, Table
@@ -21,8 +21,10 @@ ROW = ShardRow(
 )
 ONE = replace(ROW, records=1)
 SOME, NOTHING = RangeKept(Position.after("6", 2), "2", 2, 20, 17), RangeKept(ROW.start, None, 0, 0, 16)
+LEFT = RangeLeft("6", 2, 20, "three are lost")
 WRITES: dict[str, tuple[ShardRow, Callable[[CheckpointStore], ShardRow]]] = {
     "shorten": (ROW, lambda store: shorten(store, EPOCH, ROW, SOME)),
+    "forfeit": (ROW, lambda store: forfeit(store, EPOCH, ROW, LEFT)),
     "exclude": (ONE, lambda store: exclude(store, EPOCH, ONE)),
     "exclude, with a pending letter": (ONE, lambda store: exclude(store, EPOCH, ONE, "letters/8")),
 }
@@ -72,6 +74,15 @@ def test_a_record_that_is_not_alone_is_not_excluded(store: CheckpointStore) -> N
     with pytest.raises(ProtocolViolation, match="only a record that is alone"):
         exclude(store, EPOCH, ROW)
     assert store.read(["a"])["a"] == ROW
+
+
+@pytest.mark.parametrize("left", [LEFT, RangeLeft(None, 0, 0, "all are lost")], ids=["in part", "as a whole"])
+def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointStore, left: RangeLeft) -> None:
+    store.table.write(Put(ROW.to_item(), ()))
+    written = forfeit(store, EPOCH, ROW, left)
+    assert written == store.read(["a"])["a"]
+    assert (written.first, written.records, written.size, written.note) == (left.first, left.records, left.size, left.note)
+    assert (written.start, written.end, written.batch, written.readers) == (ROW.start, ROW.end, ROW.batch, ROW.readers)
 
 
 @each_write

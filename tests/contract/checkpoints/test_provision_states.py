@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
-from migrating.service import Answer, Asked, Between, error
+from migrating.service import Answer, Asked, Between
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.create import DynamoTargets
@@ -117,25 +117,9 @@ def test_point_in_time_recovery_of_a_table_too_new_for_it_is_asked_for_again(dyn
     assert len(canned.asked) == 3
 
 
-def test_point_in_time_recovery_that_is_denied_is_a_warning_with_the_reason(dynamodb_endpoint: str, name: str) -> None:
-    denied = {"__type": "com.amazon.coral.service#AccessDeniedException", "Message": "not authorized: dynamodb:UpdateContinuousBackups"}
-    canned = Canned(dynamodb_endpoint, (400, denied))
-    (warning,) = DynamoTargets(canned.api, patience()).ensure(name).warnings
-    assert "point-in-time recovery" in warning
-    assert "dynamodb:UpdateContinuousBackups" in warning
-
-
 def test_deletion_protection_is_asked_for_where_a_table_has_none(dynamodb_api: Any, name: str) -> None:
     made = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     dynamodb_api.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **made)
-
-    def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
-        if operation == "update_table":
-            raise error("AccessDeniedException", "not authorized: dynamodb:UpdateTable")
-        return make(operation, asked)
-
-    denied = DynamoTargets(Between(dynamodb_api, answer), patience()).ensure(name).warnings
-    assert any("deletion protection" in warning and "dynamodb:UpdateTable" in warning for warning in denied)
     granted = DynamoTargets(dynamodb_api, patience()).ensure(name).warnings
     assert not any("deletion protection" in warning for warning in granted)
     assert dynamodb_api.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]

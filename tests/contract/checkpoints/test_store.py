@@ -9,7 +9,7 @@ from stored_rows import CONSUMER_ROW, EARLIER, EPOCH, FIRST, LATER, READER, ROW,
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, Child, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, Child, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range
 from sluice_checkpoints.protocol.table import Put, Table
 
@@ -60,12 +60,23 @@ def test_a_take_begins_the_next_generation(store: CheckpointStore) -> None:
     assert (taken.released, taken.committed, taken.holder) == (False, 7, "pod-1")
 
 
-@pytest.mark.parametrize("change", [{"counter": 10}, {"generation": 5}, {"state": "EXPORTED"}])
-def test_a_take_loses_when_anything_moved_since_it_looked(store: CheckpointStore, change: dict[str, Any]) -> None:
-    seen = consumer(store)
-    put(store, replace(CONSUMER_ROW, **change))
-    assert store.take(seen, WANTED) is None
-    assert consumer(store) == replace(CONSUMER_ROW, **change)
+OWNED = replace(CONSUMER_ROW, owner="shop/orders", cluster="c1")
+
+
+@pytest.mark.parametrize(
+    ("seen", "change"),
+    [
+        *((CONSUMER_ROW, change) for change in ({"counter": 10}, {"generation": 5}, {"state": "EXPORTED"}, {"owner": "shop/orders"})),
+        *((OWNED, change) for change in ({"owner": "test/orders"}, {"cluster": "c2"}, {"owner": None}, {"cluster": None})),
+    ],
+    ids=lambda given: f"owner {given.owner}" if isinstance(given, ConsumerRow) else str(given),
+)
+def test_a_take_loses_when_anything_moved_since_it_looked(store: CheckpointStore, seen: ConsumerRow, change: dict[str, Any]) -> None:
+    """Two resources that start at once on a table that nobody owns: one of them has it."""
+    moved = replace(seen, **change)
+    put(store, moved)
+    assert store.take(seen, replace(seen, token="mine")) is None
+    assert consumer(store) == moved
 
 
 def test_a_take_whose_reply_was_lost_is_known_by_its_token(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
@@ -252,14 +263,9 @@ def test_a_beat_leaves_its_time_for_people(store: CheckpointStore) -> None:
     assert consumer(store).beat_at is None
 
 
-def test_a_commit_that_fails_says_nothing(store: CheckpointStore) -> None:
-    with pytest.raises(Fenced):
-        store.commit(LATER, 8, filled=8, facts={"at": 1})
-    assert consumer(store) == CONSUMER_ROW
-
-
 @pytest.mark.parametrize("epoch", [LATER, EARLIER])
 def test_only_the_epoch_that_holds_the_lease_commits(store: CheckpointStore, epoch: Epoch) -> None:
+    """And what a commit says beside its number is not written without it."""
     with pytest.raises(Fenced):
-        store.commit(epoch, 8)
+        store.commit(epoch, 8, ("a",), filled=8, facts={"at": 1})
     assert consumer(store) == CONSUMER_ROW

@@ -1,4 +1,4 @@
-"""A small stream, and dumps over it with tables written by hand: for systems whose real dumps are not in this project.
+"""A small stream, and dumps over it with tables written by hand: in states of which the project has no real dump.
 
 Five shards: 0 was split into 2 and 3, and 3 was merged with 1 into 4, so 2 and 4 are open. Each has six Kinesis records; number 3 is an aggregate of
 four user records.

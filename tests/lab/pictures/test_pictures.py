@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from sluice_lab import places
 from sluice_lab.pictures import overview, story
 from sluice_lab.pictures.answers import Prometheus, choose, filled
-from sluice_lab.pictures.panels import DrawnPanel, panels
+from sluice_lab.pictures.panels import panels
 
 BOARDS = places.REPO / "charts" / "sluice" / "files" / "dashboards"
-FILES = sorted(BOARDS.glob("*.json"))
 PANELS = panels(json.loads((BOARDS / "sluice-consumer.json").read_text(encoding="utf-8")))
 DRAWN = {
     "docs/start/picture.svg": overview.drawn(),
@@ -26,18 +23,6 @@ DRAWN = {
 def test_a_stored_picture_is_the_generators(name: str) -> None:
     """With the panels of today's dashboard. `make generate` writes it."""
     assert (places.REPO / name).read_text(encoding="utf-8") == DRAWN[name]
-
-
-def apart(one: DrawnPanel, other: DrawnPanel) -> bool:
-    beside = one.x + one.width <= other.x or other.x + other.width <= one.x
-    return beside or one.y + one.height <= other.y or other.y + other.height <= one.y
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_panel_of_the_charts_dashboards_covers_another(path: Path) -> None:
-    found = panels(json.loads(path.read_text(encoding="utf-8")))
-    assert found
-    assert all(apart(one, other) for one, other in combinations(found, 2))
 
 
 @pytest.mark.parametrize(("found", "has"), [(["1.5"], True), (["NaN"], False), (["NaN", "0"], True), ([], False)])
