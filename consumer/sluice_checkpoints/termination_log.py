@@ -34,6 +34,6 @@ def cut(document: Mapping[str, Any]) -> str:
     left = dict(document)
     while len(text := json.dumps(left)) > LIMIT and left.get("firstWarnings"):
         left["firstWarnings"] = left["firstWarnings"][:-1]
-    while len(text := json.dumps(left)) > LIMIT:
+    while len(text := json.dumps(left)) > LIMIT and len(left["message"]) > 1:
         left["message"] = left["message"][: len(left["message"]) * 9 // 10 - 1] + "…"
     return text

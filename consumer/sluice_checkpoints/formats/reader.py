@@ -235,15 +235,6 @@ class SortedRows:
     skipped: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
-    def understood(self) -> SortedRows:
-        """These, if none was refused.
-
-        Raises:
-            Refused: some were; the first ten are named with the reasons.
-        """
-        refuse(self.problems)
-        return self
-
 
 def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceShard]) -> SortedRows:
     """Rows of one table, in the order of their keys; `read` raises `UnrelatedRow` for what is not a shard, `Refused` for what it does not know."""
