@@ -1,7 +1,6 @@
 """The nemesis, short: what each take-over costs, and a minute and a half of a seeded schedule of faults. The long one is `make nemesis`.
 
-It takes seven minutes of a cluster of its own, and was run whole only once so far (docs/nemesis.md): until it has proved to be steady it runs where
-SLUICE_NEMESIS=1 asks for it.
+It takes seven minutes of a cluster of its own, and runs where SLUICE_NEMESIS=1 asks for it (docs/nemesis.md).
 """
 
 from __future__ import annotations
