@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from sluice_lab.machine import tools
@@ -36,6 +37,13 @@ def rendered(*options: str, **values: Any) -> list[Json]:
     return [body for body in yaml.load_all(text, yaml.CSafeLoader) if body]
 
 
+def refused(*options: str, **values: Any) -> str:
+    """What Helm says of values that it refuses."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        rendered(*options, **values)
+    return str(caught.value.stderr)
+
+
 def notes(folder: Path, **values: Any) -> str:
     """What Helm says after an installation: `helm template` leaves it out, so a copy of the chart puts it into an object."""
     copy = folder / "sluice"
@@ -53,3 +61,13 @@ def of(kind: str, objects: list[Json]) -> list[Json]:
 def one(kind: str, objects: list[Json]) -> Json:
     (found,) = of(kind, objects)
     return found
+
+
+def operator(objects: list[Json]) -> Json:
+    """The container of the operator."""
+    body: Json = next(each for each in one("Deployment", objects)["spec"]["template"]["spec"]["containers"] if each["name"] == "operator")
+    return body
+
+
+def environment(container: Json) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in container["env"] if "value" in item}

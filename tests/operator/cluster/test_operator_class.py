@@ -10,7 +10,7 @@ from typing import Any
 import page_blocks
 import pytest
 import yaml
-from chart import KUBERNETES, helm, of, one, rendered
+from chart import KUBERNETES, environment, helm, of, operator, rendered
 from http_fake import HttpFake
 from simulated_cluster import BEGIN, KEY, SPEC, SimulatedCluster, ready
 
@@ -161,14 +161,10 @@ def test_an_audit_asks_for_its_own_only() -> None:
 
 @pytest.mark.built
 def test_the_chart_hands_the_class_on() -> None:
-    def environment(**values: Any) -> Settings:
-        (container,) = one("Deployment", rendered(**values))["spec"]["template"]["spec"]["containers"]
-        return read({item["name"]: item["value"] for item in container["env"] if "value" in item})
-
-    assert environment().resource_class == ""
-    blue = environment(**{"class": "blue"}, fullnameOverride="sluice-blue")
-    assert blue.resource_class == "blue"
-    assert blue.lease != environment().lease
+    usual = read(environment(operator(rendered())))
+    blue = read(environment(operator(rendered(**{"class": "blue"}, fullnameOverride="sluice-blue"))))
+    assert (usual.resource_class, blue.resource_class) == ("", "blue")
+    assert blue.lease != usual.lease
 
 
 @pytest.mark.built
@@ -179,8 +175,7 @@ def test_the_second_installation_of_the_page_has_a_class_of_its_own() -> None:
     assert command == "install"
     text = subprocess.run([helm(), "template", *arguments, KUBERNETES], cwd=page_blocks.ROOT, check=True, capture_output=True, text=True).stdout
     objects = [body for body in yaml.safe_load_all(text) if body]
-    (container,) = one("Deployment", objects)["spec"]["template"]["spec"]["containers"]
-    found = read({item["name"]: item["value"] for item in container["env"] if "value" in item})
+    found = read(environment(operator(objects)))
     assert shlex.split(label)[-1] == f"{CLASS}={found.resource_class}"
     assert of("CustomResourceDefinition", objects) == []
     assert {body["metadata"]["namespace"] for body in of("ServiceAccount", objects)} == {"sluice-blue", "team-b"}

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import chart
 import pytest
 from admission_scene import ADMIN, Caller
 from chart import NAMESPACE, of, one, rendered
@@ -81,8 +82,12 @@ def empty() -> Iterator[apiserver.LocalApiServer]:
 
 
 def environment(server: apiserver.LocalApiServer, pod: Json) -> dict[str, str]:
-    found = {item["name"]: item["value"] for item in pod["containers"][0]["env"] if "value" in item}
-    return {**os.environ, **found, "KUBECONFIG": str(server.kubeconfig(ADMIN)), "SLUICE_PORT": str(free_port(LOOPBACK))}
+    return {
+        **os.environ,
+        **chart.environment(pod["containers"][0]),
+        "KUBECONFIG": str(server.kubeconfig(ADMIN)),
+        "SLUICE_PORT": str(free_port(LOOPBACK)),
+    }
 
 
 def helm_test(server: apiserver.LocalApiServer) -> subprocess.Popen[str]:

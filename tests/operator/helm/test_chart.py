@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chart import NAMESPACE, notes, of, one, rendered
+from chart import NAMESPACE, environment, notes, of, one, operator, refused, rendered
 from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod
@@ -23,14 +22,8 @@ pytestmark = pytest.mark.built
 Json = dict[str, Any]
 
 
-def container(objects: list[Json]) -> Json:
-    (found,) = one("Deployment", objects)["spec"]["template"]["spec"]["containers"]
-    body: Json = found
-    return body
-
-
 def settings(objects: list[Json]) -> dict[str, str]:
-    return {item["name"]: item["value"] for item in container(objects)["env"] if "value" in item}
+    return environment(operator(objects))
 
 
 def test_two_replicas_elect_one_by_a_lease_of_the_release() -> None:
@@ -67,14 +60,8 @@ def test_notes_say_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_an_account_where_nobody_looks_is_refused() -> None:
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        rendered(watchNamespaces=["a"], consumer={"namespaces": ["a", "default"]})
-    assert all(word in caught.value.stderr for word in ("consumer.namespaces", "default", "watchNamespaces"))
-
-
-def test_an_update_never_takes_the_last_replica() -> None:
-    strategy = one("Deployment", rendered())["spec"]["strategy"]
-    assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    words = refused(watchNamespaces=["a"], consumer={"namespaces": ["a", "default"]})
+    assert all(word in words for word in ("consumer.namespaces", "default", "watchNamespaces"))
 
 
 @pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (2, 1)])
@@ -84,7 +71,7 @@ def test_a_budget_keeps_one_replica_where_there_are_two(replicas: int, budgets: 
 
 
 def test_probes_ask_what_is_served() -> None:
-    found = container(rendered())
+    found = operator(rendered())
     port = found["ports"][0]
     assert port["containerPort"] == read({}).port
     paths = {kind: found[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
@@ -94,25 +81,12 @@ def test_probes_ask_what_is_served() -> None:
 
 def test_the_pod_is_restricted() -> None:
     objects = rendered()
-    pod, found = one("Deployment", objects)["spec"]["template"]["spec"], container(objects)
+    pod, found = one("Deployment", objects)["spec"]["template"]["spec"], operator(objects)
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     expected = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     assert found["securityContext"] == expected
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
     assert [set(volume) - {"name"} for volume in pod["volumes"]] == [{"emptyDir"}]
-
-
-def test_what_not_every_cluster_has_is_off_until_it_is_asked_for() -> None:
-    assert of("NetworkPolicy", rendered()) == of("PodMonitor", rendered()) == []
-    peer = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
-    asked = rendered(networkPolicy={"enabled": True, "metricsFrom": [peer]}, podMonitor={"enabled": True, "labels": {"team": "a"}})
-    policy, monitor = one("NetworkPolicy", asked), one("PodMonitor", asked)
-    assert policy["spec"]["ingress"] == [{"ports": [{"port": "http"}], "from": [peer]}]
-    assert {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]} == {53, 443, 6443}
-    assert monitor["spec"]["podMetricsEndpoints"][0]["path"] == "/metrics"
-    assert monitor["metadata"]["labels"]["team"] == "a"
-    selector = one("Deployment", asked)["spec"]["selector"]
-    assert policy["spec"]["podSelector"] == monitor["spec"]["selector"] == selector
 
 
 def test_drivers_serve_metrics_where_the_chart_says() -> None:
@@ -187,25 +161,6 @@ def test_the_operator_is_told_the_policy_and_who_it_is_itself() -> None:
     assert read(settings(rendered())).policy == Policy(own=(NAMESPACE, account))
     told = read(settings(rendered(policy={"privilegedPods": True, "serviceAccounts": ["a", "b"]}, serviceAccount={"name": "me"}))).policy
     assert told == Policy(privileged_pods=True, service_accounts=("a", "b"), own=(NAMESPACE, "me"))
-
-
-UNKNOWN: tuple[Json, ...] = (
-    {"replica": 2},
-    {"replicas": 0},
-    {"podMonitor": {"interval": "often"}},
-    {"networkPolicy": {"on": True}},
-    {"driverMetrics": {"port": "9404"}},
-    {"policy": {"privilegedPods": "yes"}},
-    {"consumer": {"executorServiceAccount": {"create": True}}},
-    {"driverMetrics": {"podMonitor": {"enabled": True}}},  # there is nothing to scrape without a port
-)
-
-
-@pytest.mark.parametrize("values", UNKNOWN)
-def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        rendered(**values)
-    assert "schema" in caught.value.stderr
 
 
 def test_everything_namespaced_says_where() -> None:

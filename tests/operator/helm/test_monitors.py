@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
-from chart import of, one, rendered
+from chart import of, one, refused, rendered
 
 pytestmark = pytest.mark.built
 
@@ -26,9 +25,13 @@ def test_a_service_monitor_brings_the_service_that_it_selects() -> None:
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["port"], endpoint["path"]) == (port["name"], "/metrics")
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        rendered(serviceMonitor={"enabled": True}, podMonitor={"enabled": True})
-    assert "podMonitor and serviceMonitor" in caught.value.stderr
+    assert "podMonitor and serviceMonitor" in refused(serviceMonitor={"enabled": True}, podMonitor={"enabled": True})
+
+
+def test_a_pod_monitor_selects_the_operators_pods_if_it_is_asked_for() -> None:
+    assert of("PodMonitor", rendered()) == []
+    asked = rendered(podMonitor={"enabled": True})
+    assert one("PodMonitor", asked)["spec"]["selector"] == one("Deployment", asked)["spec"]["selector"]
 
 
 def test_series_keep_the_namespace_of_their_consumer() -> None:
@@ -45,7 +48,7 @@ def test_a_scrape_is_what_its_values_say(place: str) -> None:
     relabelings = [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}]
     said = {"interval": "15s", "scrapeTimeout": "10s", "relabelings": relabelings, "metricRelabelings": relabelings}
     monitor, endpoint = asked(place, {"enabled": True, "labels": {"release": "p"}, "annotations": {"a": "b"}, **said})
-    assert endpoint.items() >= said.items()
+    assert endpoint.items() >= {"path": "/metrics", **said}.items()
     assert monitor["metadata"]["labels"]["release"] == "p"
     assert monitor["metadata"]["annotations"] == {"a": "b"}
     assert not {"scrapeTimeout", "relabelings", "metricRelabelings"} & set(asked(place, {"enabled": True})[1])

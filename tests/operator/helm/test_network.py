@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
-from chart import NAMESPACE, of, one, rendered
+from chart import NAMESPACE, of, one, refused, rendered
 from network import Place, Port, allowed
 from simulated_cluster import SPEC
 
@@ -130,12 +129,15 @@ def test_policies_stand_in_every_namespace_with_consumers() -> None:
     assert {p["metadata"]["namespace"] for p in policies(ingress=True)} == {NAMESPACE, "a", "b"}
     watched = rendered(watchNamespaces=["c"], networkPolicy={"consumers": {"ingress": True}})
     assert {p["metadata"]["namespace"] for p in of("NetworkPolicy", watched)} == {"c"}
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        rendered(networkPolicy={"consumers": {"egress": True}})
-    assert "consumer.namespaces" in caught.value.stderr
+    assert "consumer.namespaces" in refused(networkPolicy={"consumers": {"egress": True}})
 
 
 def test_none_is_made_unless_it_is_asked_for() -> None:
     """What pipelines reach, and who scrapes, the chart does not know."""
     assert of("NetworkPolicy", rendered(consumer={"namespaces": ["a"]})) == []
-    assert one("NetworkPolicy", rendered(networkPolicy={"enabled": True}))["metadata"]["namespace"] == NAMESPACE
+    asked = rendered(networkPolicy={"enabled": True, "metricsFrom": [MONITORING]})
+    policy = one("NetworkPolicy", asked)
+    assert policy["metadata"]["namespace"] == NAMESPACE
+    assert policy["spec"]["podSelector"] == one("Deployment", asked)["spec"]["selector"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": "http"}], "from": [MONITORING]}]
+    assert {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]} == {53, 443, 6443}

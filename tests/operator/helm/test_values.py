@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
+import chart
 import pytest
 import yaml
-from chart import CHART, NAMESPACE, RELEASE, notes, of, one, rendered
+from chart import CHART, NAMESPACE, RELEASE, environment, notes, of, one, refused, rendered
 
 from sluice_operator.settings import read
 
@@ -26,20 +26,12 @@ def pod(**values: Any) -> Json:
 
 
 def operator(**values: Any) -> Json:
-    body: Json = next(each for each in pod(**values)["containers"] if each["name"] == "operator")
-    return body
-
-
-def refused(*options: str, **values: Any) -> str:
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        rendered(*options, **values)
-    words: str = caught.value.stderr
-    return words
+    return chart.operator(rendered(**values))
 
 
 def images(**values: Any) -> tuple[str, str]:
     found = operator(**values)
-    return found["image"], read({item["name"]: item["value"] for item in found["env"] if "value" in item}).image
+    return found["image"], read(environment(found)).image
 
 
 REGISTRY = "registry.example/team"
@@ -131,7 +123,9 @@ def test_a_constraint_spreads_the_operators_pods_unless_it_selects_others() -> N
 
 
 def test_updates_go_as_the_values_say() -> None:
-    """Recreate has no numbers: the API server refuses them beside it."""
+    """By default no update takes the last replica. Recreate has no numbers: the API server refuses them beside it."""
+    usual = one("Deployment", rendered())["spec"]["strategy"]
+    assert usual == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     assert one("Deployment", rendered(updateStrategy={"type": "Recreate"}))["spec"]["strategy"] == {"type": "Recreate"}
     slow = one("Deployment", rendered(updateStrategy={"rollingUpdate": {"maxSurge": "50%"}}, revisionHistoryLimit=0))["spec"]
     assert slow["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}
@@ -215,6 +209,14 @@ UNKNOWN: tuple[Json, ...] = (
     {"image": {"repository": "registry.example/sluice operator"}},
     {"image": {"tag": "v1 "}},
     {"commonLabels": {"a": 1}},
+    {"replica": 2},
+    {"replicas": 0},
+    {"podMonitor": {"interval": "often"}},
+    {"networkPolicy": {"on": True}},
+    {"driverMetrics": {"port": "9404"}},
+    {"policy": {"privilegedPods": "yes"}},
+    {"consumer": {"executorServiceAccount": {"create": True}}},
+    {"driverMetrics": {"podMonitor": {"enabled": True}}},  # there is nothing to scrape without a port
 )
 
 

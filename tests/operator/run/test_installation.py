@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import chart
 import pytest
 from chart import NAMESPACE, RELEASE, one, rendered
 from http_fake import HttpFake
@@ -92,11 +93,10 @@ def test_the_pod_of_helm_test_asks_as_the_operator(values: dict[str, Any]) -> No
     objects = rendered(**values)
     deployment, test = one("Deployment", objects), one("Pod", objects)
     pod = deployment["spec"]["template"]["spec"]
-    (operator,), (container,) = pod["containers"], test["spec"]["containers"]
+    operator, (container,) = chart.operator(objects), test["spec"]["containers"]
     assert container["command"] == ["python", "-m", "sluice_operator.run.installation"]
     assert (container["image"], test["spec"]["serviceAccountName"]) == (operator["image"], pod["serviceAccountName"])
-    environments = [read({item["name"]: item["value"] for item in each["env"] if "value" in item}) for each in (operator, container)]
-    assert environments[0] == environments[1]
+    assert read(chart.environment(operator)) == read(chart.environment(container))
     assert (container["securityContext"], test["spec"]["securityContext"]) == (operator["securityContext"], pod["securityContext"])
     assert not deployment["spec"]["selector"]["matchLabels"].items() <= test["metadata"]["labels"].items()
     assert test["metadata"]["annotations"]["helm.sh/hook"] == "test"
