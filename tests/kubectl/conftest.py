@@ -1,4 +1,4 @@
-"""Makes `scene`, what these tests share, importable by its own name, and the operator's `http_fake`."""
+"""Makes `scene`, what these tests share, importable by its own name, and helpers of the operator's tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import urllib3
 from moto.server import ThreadedMotoServer
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(1, str(Path(__file__).parents[1] / "operator"))  # for `http_fake`
+sys.path.insert(1, str(Path(__file__).parents[1] / "operator"))
+sys.path.insert(2, str(Path(__file__).parents[1] / "sim" / "operator"))
 
 from scene import Scene, resource
 

@@ -5,17 +5,12 @@ The rule and the list are those of kustomize-controller (`ssa.ApplyCleanupOption
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-sys.path.append(str(Path(__file__).parents[1] / "sim" / "operator"))
-
 from admission_scene import ADMIN, Caller
+from click.testing import CliRunner
 from crd_server import CONSUMERS, install
 from simulated_cluster import SPEC
 

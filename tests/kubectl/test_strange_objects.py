@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from odd_values import places, put
 from scene import Answer, Scene, resource
 
 from sluice_operator.cluster.port import CONSUMER_KIND
@@ -42,7 +42,7 @@ class Holding:
         return next(iter(self.list(kind)), None)
 
     def patch(self, *_arguments: Any) -> None:
-        """Nothing."""
+        pass
 
     def create(self, body: Json) -> Json:
         return body | {"metadata": body["metadata"] | {"uid": "made"}}
@@ -67,25 +67,12 @@ def bodies() -> list[Json]:
     return [one, *pods, event, copy.deepcopy(one) | {"metadata": one["metadata"] | {"name": "bystander", "uid": "other"}}]
 
 
-def places(value: Any, at: Path = ()) -> Iterator[Path]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in inside:
-        if (*at, key) != ("kind",):
-            yield (*at, key)
-            yield from places(each, (*at, key))
-
-
 WHOLE = bodies()
-PLACES = [(number, place) for number, body in enumerate(WHOLE[:-1]) for place in places(body)]
+PLACES = [(number, place) for number, body in enumerate(WHOLE[:-1]) for place in places(body) if place not in {(), ("kind",)}]
 
 
 def with_odd(number: int, place: Path, odd: Any) -> list[Json]:
-    found = copy.deepcopy(WHOLE)
-    inner: Any = found[number]
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = odd
-    return found
+    return [put(body, place, odd) if at == number else body for at, body in enumerate(copy.deepcopy(WHOLE))]
 
 
 def said(found: list[Json], *arguments: str) -> Answer:

@@ -56,10 +56,3 @@ def test_several_files_of_the_environment_are_one(file: str, tmp_path: Path, mon
 def test_a_context_that_is_not_there_is_named(file: str) -> None:
     with pytest.raises(CommandError, match=r"no usable kubeconfig: .*three.*; next: kubectl config get-contexts"):
         connect(Target(kubeconfig=file, context="three"))
-
-
-def test_a_file_that_is_not_there_or_no_kubeconfig_is_told(tmp_path: Path) -> None:
-    (tmp_path / "broken").write_text("{")
-    for name in ("absent", "broken"):
-        with pytest.raises(CommandError, match=r"no usable kubeconfig: .*; next: "):
-            connect(Target(kubeconfig=str(tmp_path / name)))

@@ -6,18 +6,12 @@ import sys
 from typing import Any
 
 import pytest
+from odd_values import deep
 
 from sluice_operator.resource import fields, pools
 from sluice_operator.resource.fields import InvalidSpec
 
 SPEC: dict[str, Any] = {"replicas": 2, "maxDriverDeaths": 5, "pipeline": {"image": "shop/streams:7"}}
-
-
-def deep(levels: int) -> Any:
-    found: Any = 1
-    for _ in range(levels):
-        found = {"a": found}
-    return found
 
 
 def test_equal_specs_are_validated_once_and_an_edit_again(monkeypatch: pytest.MonkeyPatch) -> None:
