@@ -8,7 +8,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from loop_cases import context, sink, until
+from loop_cases import Deaf, context, sink, until
 from simulated_cluster import BEGIN, KEY, SPEC
 
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Unavailable
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
     from sluice_operator.cluster.port import Json
     from sluice_operator.run.shared import ReconcileContext
-
-
-class Deaf:
-    def wake(self, *_: object, **__: object) -> None:
-        """Nothing."""
 
 
 def test_a_loop_goes_on_however_often_its_reconciles_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from simulated_cluster import BEGIN
+from watch_places import written
 
 from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator import __main__ as main_module
@@ -125,11 +125,7 @@ def test_services_stop_in_the_other_order() -> None:
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kubeconfig of a server that is not there; nothing is asked of it."""
-    cluster, user = {"server": "http://127.0.0.1:9"}, {"name": "u", "user": {"token": "t"}}
-    body = {"clusters": [{"name": "c", "cluster": cluster}], "users": [user], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x", **body}))
-    monkeypatch.setenv("KUBECONFIG", str(path))
+    monkeypatch.setenv("KUBECONFIG", str(written(tmp_path, "http://127.0.0.1:9", "t")))
 
 
 @pytest.mark.usefixtures("nowhere")
