@@ -66,11 +66,12 @@ class Strict(MemoryCluster):
             raise Rejected("Invalid", "nvidia.com/gpu: unknown")
 
 
-def test_a_resource_that_the_cluster_refuses_is_noticed_before_a_driver_is_made() -> None:
+@pytest.mark.parametrize("executor", [{"resources": ASKED}, {"podTemplate": {"spec": {"nodeSelector": {"nvidia.com/gpu": "yes"}}}}])
+def test_what_the_cluster_refuses_of_an_executor_is_noticed_before_a_driver_is_made(executor: Json) -> None:
     """Otherwise only the driver would learn of it, again and again."""
     now = datetime(2026, 11, 21, tzinfo=UTC)
     cluster, status = Strict(lambda: now), Status(driver=DriverStatus(attempt=1, pod="orders-driver-1", spec_hash="h"))
-    view = View(resource=RESOURCE, asked=wanted(executor={"resources": ASKED}), problem=None, status=status, observed=Observed(), now=now)
+    view = View(resource=RESOURCE, asked=wanted(executor=executor), problem=None, status=status, observed=Observed(), now=now)
     with pytest.raises(Rejected, match="gpu"):
         apply(ActionContext(cluster, view, SETTINGS), CreateDriver())
     assert list(cluster.all("Pod")) == []

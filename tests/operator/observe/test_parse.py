@@ -185,3 +185,12 @@ def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
 def test_the_attempt_of_an_executor_is_in_its_label(label: str | None, attempt: int) -> None:
     labels = {"sluice.dev/consumer": "orders", "sluice.dev/role": "executor"} | ({} if label is None else {"sluice.dev/attempt": label})
     assert parse.pod({"metadata": {"name": "orders-1-exec-4", "uid": "u", "labels": labels}}).attempt == attempt
+
+
+@pytest.mark.parametrize(
+    ("spec", "rests"), [({"suspend": True}, True), ({"replicas": 0}, True), ({"replicas": 1}, False), ({"suspend": "no"}, False)]
+)
+def test_a_spec_says_that_nothing_shall_run_whether_or_not_it_is_valid(spec: Json, *, rests: bool) -> None:
+    body = {"metadata": {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "1"}, "spec": {**spec, "pipelin": {}}}
+    seen = parse.view(body, parse.observed([], []), BEGIN)
+    assert (seen.wanted, seen.rests) == (None, rests)

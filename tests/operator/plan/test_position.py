@@ -1,4 +1,4 @@
-"""Moves of positions by one view: when one counts as overdue."""
+"""Moves of positions by one view: when one counts as overdue, and when it is tried again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from plan.views import MOVING, NOW, RESOURCE, gone, position, seconds, view, wanted
+from plan.views import MOVING, NOW, RESOURCE, gone, job, position, seconds, view, wanted
 
 from sluice_operator.plan.events import Reason
 from sluice_operator.plan.rules import plan
 from sluice_operator.resource.changes import DesiredSpec
-from sluice_operator.state.actions import CreateResetJob, Plan
+from sluice_operator.state.actions import CreateResetJob, DeleteJob, Plan
 from sluice_operator.state.objects import Observed, Resource
 from sluice_operator.state.status import PositionState, PositionStatus, Status
 
@@ -74,3 +74,16 @@ def test_a_move_that_another_one_replaces_is_stopped_before_that_begins() -> Non
     assert following.actions == (CreateResetJob(),)
     assert following.status.position is not None
     assert (following.status.position.state, following.status.position.hash) == (PositionState.RUNNING, position().hash)
+
+
+def test_a_move_whose_job_would_run_something_else_by_now_is_tried_anew_at_once() -> None:
+    """Its image was corrected, say."""
+    stale = Status(observed_generation=1, driver=gone(), position=position(spec_hash="of another image"))
+    runs = job(name=position().job, active=True)
+    assert plan(view(spec=MOVING, status=stale, observed=Observed(jobs=(runs,)))).actions == (DeleteJob(runs.name, runs.uid),)
+
+
+def test_all_tries_of_a_move_have_one_deadline() -> None:
+    tried = planned(position(state=PositionState.LOST, since=seconds(-500), next_at=NOW)).status.position
+    assert tried is not None
+    assert (tried.tries, tried.since) == (2, seconds(-500))

@@ -115,8 +115,10 @@ row = partial(add, ROWS)
 
 row(
     "force",
-    "the driver pod that the user gave up and its executors are deleted with no grace period",
-    view(resource=replace(RESOURCE, force="driver-1"), observed=Observed(drivers=(driver(gone_by=seconds(-60)),), executors=EXECUTORS)),
+    "the driver pod that the user gave up and its executors are deleted with no grace period, of a deleted resource too",
+    view(
+        resource=replace(RESOURCE, force="driver-1", deleting=True), observed=Observed(drivers=(driver(gone_by=seconds(-60)),), executors=EXECUTORS)
+    ),
     (Phase.DRAINING, "Forced", "annotation sluice.dev/force removes orders-driver-1"),
     DeletePod("orders-driver-1", "driver-1", 0),
     DeletePod("orders-exec-1", "exec-1", 0),
@@ -144,6 +146,13 @@ row(
     RemoveFinalizer(),
 )
 row(
+    "release",
+    "a deleted resource drains its driver though it is paused",
+    view(resource=replace(RESOURCE, deleting=True, paused=True)),
+    (Phase.DELETING, "Deleted", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
     "paused",
     "a paused resource that is as its spec asks stays ready",
     view(resource=replace(RESOURCE, paused=True)),
@@ -153,10 +162,27 @@ row(
 )
 row(
     "paused",
-    "a paused resource takes no action, and says which rule waits",
-    view(resource=replace(RESOURCE, paused=True), spec=wanted(batch={"intervalSeconds": 9})),
+    "a paused resource takes no action, and says which rule waits, without a deadline",
+    view(
+        resource=replace(RESOURCE, paused=True),
+        spec=wanted(batch={"intervalSeconds": 9}),
+        status=Status(observed_generation=1, driver=attempt(), progressing_since=seconds(-6000)),
+    ),
     (Phase.RUNNING, "Paused", "annotation sluice.dev/paused is set; then: SpecChanged"),
     ready="True",
+)
+row(
+    "paused",
+    "a paused resource that rests is shown at rest",
+    view(
+        resource=replace(RESOURCE, paused=True),
+        spec=wanted(suspend=True),
+        status=Status(observed_generation=1, driver=gone()),
+        observed=NOTHING,
+    ),
+    (Phase.SUSPENDED, "Paused", "annotation sluice.dev/paused is set"),
+    ready="True",
+    health=SETTLED,
 )
 row(
     "invalid_spec",
@@ -171,6 +197,14 @@ row(
     view(problem="spec.replicas: -1 is less than 0", status=STANDING, observed=beside()),
     (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field named above, and run `kubectl apply`."),
     DeletePod("orders-driver-2", "driver-2"),
+    health=STUCK,
+)
+row(
+    "invalid_spec",
+    "a driver is stopped all the same if an invalid spec says that nothing shall run",
+    replace(view(problem="spec.replicas: -1 is less than 0"), rests=True),
+    (Phase.DRAINING, "Suspended", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
     health=STUCK,
 )
 row(
@@ -470,6 +504,21 @@ row(
     ),
 )
 row(
+    "await_executors",
+    "so it is after a long run, after which the next attempt does not wait for itself",
+    view(
+        status=Status(
+            observed_generation=1, driver=gone(exit=ended(1).exit), restarts=replace(FAILED, reason="Failed", message="sink is full", next_at=None)
+        ),
+        observed=Observed(executors=(executor(1),)),
+    ),
+    (
+        Phase.STARTING,
+        "Failed",
+        "sink is full; waiting until orders-exec-1 is gone. Run `kubectl sluice logs orders` and look for the error named above.",
+    ),
+)
+row(
     "completed",
     "a run that reached its end is left alone",
     view(spec=UNTIL, status=COMPLETED, observed=NOTHING),
@@ -584,6 +633,14 @@ row(
     (Phase.RUNNING, "Consuming", "4 open shards, tasks in the driver"),
     ready="True",
     health=SETTLED,
+)
+row(
+    "running",
+    "beside an invalid spec the driver of the last good one works",
+    replace(view(), problem="spec.pipelin: unknown field; did you mean pipeline?"),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    ready="True",
+    health=STUCK,
 )
 row(
     "running",

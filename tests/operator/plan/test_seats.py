@@ -58,7 +58,9 @@ def test_a_member_that_leaves_its_pool_gets_a_pod_when_its_seat_is_over() -> Non
     drains = replace(SEAT, leave_by=seconds(150))
     assert planned(drains, None, spec=outside, status=status)[1] == ()
     over = replace(drains, exit=Exit(code=0, reason="Drained", at=NOW))
-    assert planned(over, None, spec=outside, status=status)[1] == (CreateDriver(),)
+    named = replace(status, driver=replace(status.driver, host="small-pool-1"))
+    after, actions = planned(over, None, spec=outside, status=named)
+    assert (after.driver.host, actions) == (None, (CreateDriver(),))
 
 
 def test_a_driver_of_its_own_drains_before_a_seat_is_written() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from plan.views import HASH, MIGRATING, RAW, attempt, gone, migration, view, wanted
-from scenarios import started
-from simulated_cluster import SPEC
 
 from sluice_operator.plan.rules import plan
 from sluice_operator.state.actions import Plan
@@ -115,15 +113,3 @@ def test_a_migration_that_runs_has_no_positions_yet() -> None:
     found = edited(LATEST, Status(migration=migration()), migrateFrom=MIGRATING.raw["migrateFrom"])
     assert not warns(found)
     assert HASH in (found.status.migration.job if found.status.migration else "")
-
-
-def test_a_person_reads_it_in_the_events_of_the_running_consumer() -> None:
-    world = started()
-    world.apply({**SPEC, "start": LATEST})
-    assert world.run(60, until=lambda: bool(world.condition("StartIgnored")))
-    assert "StartIgnored" in world.reasons()
-    assert world.condition("Ready")["status"] == "True"
-    assert world.status["driver"]["attempt"] == 1
-    world.apply(dict(SPEC))
-    assert world.run(60, until=lambda: not world.condition("StartIgnored"))
-    assert "start" not in world.status
