@@ -10,8 +10,6 @@ from plan.views import EXECUTORS, NOW, REPORT, RESOURCE, attempt, driver, execut
 
 from sluice_operator.plan.rules import plan
 from sluice_operator.resource.changes import CHANGES, ChangeCost
-from sluice_operator.resource.fields import InvalidSpec
-from sluice_operator.resource.fields import parse as parse_spec
 from sluice_operator.state.actions import Plan, Retarget
 from sluice_operator.state.objects import Observed, Pod, Trouble
 from sluice_operator.state.serialization import dump_status, load_status
@@ -284,23 +282,6 @@ def test_the_next_driver_is_made_with_the_number() -> None:
     ready = planned.status.condition("Ready")
     assert ready is not None
     assert (ready.status, ready.message) == ("True", "4 open shards, 5 executors")
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"replicas": 2, "autoscale": {"max": 4}}, "replicas: omit it, or set it to 1"),
-        ({"replicas": 0, "autoscale": {"max": 4}}, "replicas: omit it, or set it to 1"),
-        ({"replicas": 1, "autoscale": {"min": 5, "max": 4}}, "spec.autoscale: min is larger than max"),
-        ({"replicas": 1, "autoscale": {"max": 4}, "executor": {"inDriver": True}}, "autoscale: must be omitted with executor.inDriver"),
-        ({"replicas": 1, "autoscale": {}}, "spec.autoscale.max: required"),
-        ({"replicas": 1, "autoscale": {"min": 0, "max": 4}}, "spec.autoscale.min"),
-    ],
-)
-def test_a_spec_with_two_minds_is_refused_by_name(fields: dict[str, Any], problem: str) -> None:
-    raw = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "orders.pipeline:process"}, **fields}
-    with pytest.raises(InvalidSpec, match=problem):
-        parse_spec(raw)
 
 
 def test_autoscale_restarts_no_driver() -> None:

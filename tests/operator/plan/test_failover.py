@@ -11,7 +11,6 @@ from plan.views import EXECUTORS, NOW, REPORT, RESOURCE, attempt, driver, ended,
 
 from sluice_operator.plan.rules import plan
 from sluice_operator.plan.standby_terms import is_spare
-from sluice_operator.resource.fields import parse
 from sluice_operator.state.actions import Action, CreateDriver, CreateResetJob, CreateStandby, DeletePod, Plan, Retarget
 from sluice_operator.state.objects import Observed, Pod, Report, Trouble
 from sluice_operator.state.status import (
@@ -72,11 +71,6 @@ def test_there_is_none_unless_it_is_asked_for(rollout: dict[str, str]) -> None:
     """Not by default: it costs a second driver."""
     made = plan(replace(alone(), asked=wanted(rollout=rollout)))
     assert (made.actions, made.status.standby, made.status.condition("StandbyReady")) == ((), None, None)
-
-
-def test_a_standby_for_failover_needs_the_strategy() -> None:
-    with pytest.raises(ValueError, match=r"rollout.*standby: must be Rollout"):
-        parse({**SPEC.raw, "rollout": {"standby": "Always"}})
 
 
 def test_one_that_is_ready_stays_behind_the_driver_for_good() -> None:
