@@ -1,59 +1,16 @@
-"""A migration in the life of a resource, in virtual time: when its Job runs, what it came to, and when it is tried again."""
+"""A migration in the life of a resource, in virtual time: what the API server refuses, and what a person does about it."""
 
 from __future__ import annotations
 
-import pytest
-from scenarios import started
-from simulated_cluster import MIGRATING, SPEC, SimulatedCluster, assert_nothing_left, ready
+from typing import Any
 
+from kstatus import CURRENT, kstatus
+from simulated_cluster import MIGRATING, SimulatedCluster, ready
 
-def test_the_driver_starts_only_after_the_migration() -> None:
-    """The world's own invariant watches every second; here: it happened, and the figures are the Job's."""
-    world = started(MIGRATING)
-    assert world.condition("Migrated") == world.condition("Migrated") | {"status": "True", "reason": "Complete"}
-    assert world.status["migration"]["rows"] == 7
-    assert world.reasons()[:4] == ["Accepted", "MigrationStarted", "MigrationComplete", "DriverStarting"]
+from sluice_operator.cluster.port import Rejected
 
-
-@pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
-def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None:
-    world = SimulatedCluster()
-    world.habits.job_warnings = warnings
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Migrated").get("reason") == "Complete")
-    assert world.condition("Migrated")["message"] == told
-
-
-def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
-    world = SimulatedCluster()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
-    world.delete()
-    world.run(30)
-    assert_nothing_left(world)
-
-
-def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
-    world = SimulatedCluster()
-    world.apply(MIGRATING)
-    world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
-    world.apply({**MIGRATING, "suspend": True})
-    assert world.run(20, until=lambda: world.status["phase"] == "Suspended")
-    assert list(world.memory.all("Job")) == []
-    world.apply(MIGRATING)
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["migration"]["job"].endswith("-2")
-
-
-def test_an_active_source_is_tried_again_and_says_so() -> None:
-    world = SimulatedCluster()
-    world.habits.job_exits = [75, 75]
-    world.apply(MIGRATING)
-    assert world.run(20, until=lambda: world.condition("Migrated").get("reason") == "SourceActive")
-    assert world.condition("Reconciling")["reason"] == "SourceActive"
-    assert not world.condition("Stalled")
-    assert world.run(120, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 3
+Json = dict[str, Any]
+SHORT = {"progressDeadlineSeconds": 60}
 
 
 def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
@@ -72,62 +29,49 @@ def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_fo
     assert world.run(60, until=lambda: ready(world))
 
 
-def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
+def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() -> None:
     world = SimulatedCluster()
-    world.habits.job_exits = [65]
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
-    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
-    world.run(60)
-    assert world.status["migration"]["tries"] == 1
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "fixed"}})
-    assert world.run(60, until=lambda: ready(world))
+    world.habits.job_exits = [75] * 99
+    world.apply({**MIGRATING, **SHORT})
+    assert world.run(70, until=lambda: world.condition("Stalled").get("reason") == "SourceActive")
+    assert "not done within 60 s (spec.progressDeadlineSeconds)" in world.condition("Stalled")["message"]
+    assert world.condition("Stalled")["message"].endswith(
+        f"Run `kubectl sluice logs {world.must()['metadata']['name']} --role migration` to see which rows change."
+    )
+    world.apply({**MIGRATING, **SHORT, "batch": {"intervalSeconds": 3}})
+    assert world.run(5, until=lambda: bool(world.condition("Reconciling")))
+    assert not world.condition("Stalled")
+    world.habits.job_exits = []
+    assert world.run(400, until=lambda: world.condition("Ready")["status"] == "True")
+    assert kstatus(world.must()) == CURRENT
 
 
-def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
+def refusing(*, with_job: bool) -> SimulatedCluster:
+    """A cluster that refuses pods, from the beginning or once there is a Job; the Job controller says so in events only."""
     world = SimulatedCluster()
+
+    def admission(body: Json) -> None:
+        if body["kind"] == "Pod" and (not with_job or list(world.memory.all("Job"))):
+            raise Rejected("Forbidden", "serviceaccount sluice-consumer not found")
+
+    world.memory.admission = admission
     world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.memory.all("Job")))
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
-    assert world.run(60, until=lambda: ready(world))
+    return world
+
+
+def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_there_is_a_job() -> None:
+    world = refusing(with_job=False)
+    assert world.run(5, until=lambda: bool(world.condition("Stalled")))
+    assert "serviceaccount sluice-consumer not found" in world.condition("Stalled")["message"]
+    assert not list(world.memory.all("Job"))
+    world.memory.admission = lambda _body: None
+    assert world.run(90, until=lambda: world.condition("Ready").get("status") == "True")
+
+
+def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_asked() -> None:
+    world = refusing(with_job=True)
+    assert world.run(10, until=lambda: bool(list(world.memory.all("Job"))))
+    assert world.run(90, until=lambda: "had no pod for 60 s" in world.status["migration"]["message"])
+    world.memory.admission = lambda _body: None
+    assert world.run(120, until=lambda: world.condition("Ready").get("status") == "True")
     assert world.status["migration"]["tries"] == 2
-
-
-def test_a_deleted_job_is_made_again() -> None:
-    world = SimulatedCluster()
-    world.apply(MIGRATING)
-    world.lose_nodes()  # else it would be done by then
-    assert world.run(60, until=lambda: world.status.get("migration", {}).get("uid") is not None)
-    job = next(iter(world.memory.all("Job")))
-    world.memory.finish_deletion(job)
-    world.restore_nodes()
-    assert world.run(90, until=lambda: ready(world))
-    assert "MigrationLost" in world.reasons()
-
-
-def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
-    world = SimulatedCluster()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world.pods("migration")))
-    world.delete_pod(world.pods("migration")[0]["metadata"]["name"])
-    assert world.run(60, until=lambda: ready(world))
-    assert "MigrationLost" in world.reasons()
-    assert "MigrationFailed" not in world.reasons()
-
-
-@pytest.mark.parametrize("code", [1, 137, 143])
-def test_a_migration_that_got_no_answer_or_was_killed_is_tried_again(code: int) -> None:
-    world = SimulatedCluster()
-    world.habits.job_exits = [code] * 3
-    world.apply(MIGRATING)
-    assert world.run(300, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 4
-    assert "MigrationFailed" not in world.reasons()
-
-
-def test_an_edited_migrate_from_has_no_effect_after_the_migration_and_is_told_once() -> None:
-    world = started(MIGRATING)
-    world.apply({**SPEC, "migrateFrom": {"table": "another"}})
-    world.run(60)
-    assert world.reasons().count("MigrationIgnored") == 1
-    assert world.status["migration"]["tries"] == 1

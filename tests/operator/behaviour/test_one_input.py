@@ -172,22 +172,6 @@ def test_a_person_sees_an_object_that_is_nested_too_deeply(admin: Admin, server:
     remove(admin, "theirs", "nested")
 
 
-@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
-def test_a_forged_report_stops_no_pass(admin: Admin, time: str) -> None:
-    """Whoever may annotate the driver's pod may write any time into it; the next spec is carried out all the same."""
-    make(admin, "theirs", "forged", {})
-    assert until(lambda: bool(pods(admin, "forged")))
-    path = "api/v1/namespaces/theirs/pods/forged-driver-1"
-    drain: Json = {"phase": "Draining", "draining": [{"pod": "x", "deadline": time}]}
-    wait: Json = {"phase": "WaitingOutLease", "deadline": time}
-    for number, words in enumerate((drain, wait)):
-        admin.call("PATCH", path, {"metadata": {"annotations": {"sluice.dev/report": json.dumps({"number": number, **words})}}})
-        admin.call("PATCH", f"{CONSUMERS.format('theirs')}/forged", {"spec": {"replicas": 8 + number}})
-        assert seen(admin, "theirs", "forged")
-    assert until(lambda: admin.call("GET", path)["metadata"]["annotations"]["sluice.dev/executors"] == "9")
-    remove(admin, "theirs", "forged")
-
-
 def test_a_driver_is_told_the_uid_of_its_cluster(admin: Admin) -> None:
     """Of a namespace that each API server makes for itself."""
     make(admin, "theirs", "owned", {})

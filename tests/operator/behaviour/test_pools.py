@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pool_scene import MEMBER, POOL, SPACE, Scene, pooled
+from pool_scene import POOL, SPACE, Scene, pooled
 
 from sluice_operator.apply.execute import ActionContext, apply
 from sluice_operator.cluster.port import CONSUMER_KIND, POOL_KIND, Conflict
-from sluice_operator.observe import pools, seats
+from sluice_operator.observe import seats
 from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.run.live_read import cached_view
 from sluice_operator.state.seats import ClearSeat, EndSeat, PutSeat, Seat
@@ -57,31 +57,6 @@ def test_the_pod_and_its_seats_are_as_the_driver_reads_them() -> None:
     assert seat["config"]["pipeline"] == {"entrypoint": "shop.orders:process", "args": {}}
 
 
-def test_a_member_that_is_edited_gets_its_next_attempt_in_the_same_pod() -> None:
-    scene = pooled()
-    scene.edit(CONSUMER_KIND, "orders", batch={"intervalSeconds": 9})
-    scene.on(20)
-    status = scene.get(CONSUMER_KIND, "orders")["status"]
-    assert (status["driver"]["pod"], status["driver"]["host"], scene.ready(CONSUMER_KIND, "orders")[0]) == ("orders-driver-2", "small-pool-1", "True")
-    assert scene.get(CONSUMER_KIND, "clicks")["status"]["driver"]["attempt"] == 1
-    assert len([key for key in notes(scene) if key.startswith((seats.SEAT, seats.LEAVE))]) == 2  # those of the first attempt were removed
-
-
-def test_a_member_moves_to_a_pod_of_its_own_and_back() -> None:
-    scene = pooled()
-    scene.edit(CONSUMER_KIND, "clicks", suspend=True)
-    scene.edit(CONSUMER_KIND, "orders", pool=None)
-    scene.on(30)
-    assert scene.pods() == ["orders-driver-2"]
-    assert "host" not in scene.get(CONSUMER_KIND, "orders")["status"]["driver"]
-    assert scene.ready(POOL_KIND, "small")[:2] == ("True", "NoMembers")
-    scene.edit(CONSUMER_KIND, "orders", pool="small")
-    scene.on(40)
-    assert scene.pods("pool") == ["small-pool-2"]
-    assert scene.pods("driver") == []
-    assert scene.ready(CONSUMER_KIND, "orders")[0] == "True"
-
-
 def test_another_image_of_the_pool_restarts_each_member() -> None:
     scene = pooled()
     scene.edit(POOL_KIND, "small", pipeline={"image": "shop/streams:8"})
@@ -122,15 +97,6 @@ def test_a_member_without_a_place_says_why(change: Json, reason: str, words: str
     assert ("Stalled" in {item["type"] for item in scene.get(CONSUMER_KIND, "orders")["status"]["conditions"]}) is stalled
 
 
-def test_a_pod_that_is_full_takes_no_other_seat(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = pooled()
-    monkeypatch.setattr(pools, "MOST_BYTES", 100)
-    scene.make(CONSUMER_KIND, "carts", {**MEMBER, "checkpoints": {"table": "carts"}})
-    scene.on()
-    assert scene.ready(CONSUMER_KIND, "carts")[:2] == ("False", "PoolFull")
-    assert scene.ready(CONSUMER_KIND, "orders")[0] == "True"
-
-
 @pytest.mark.parametrize("kind", [PutSeat, EndSeat, ClearSeat])
 def test_a_seat_is_not_written_into_a_pod_that_was_replaced(kind: type[PutSeat | EndSeat | ClearSeat]) -> None:
     scene = pooled()
@@ -159,13 +125,3 @@ def test_a_field_of_the_pool_is_refused_on_a_member_and_it_continues() -> None:
     assert (valid["status"], seats.SEAT in "".join(notes(scene))) == ("False", True)
     assert "spec.pipeline.image: belongs to the pool small; remove it here, or remove spec.pool" in valid["message"]
     assert scene.ready(CONSUMER_KIND, "orders")[0] == "True"
-
-
-def test_a_deleted_pool_stops_its_members_and_leaves_nothing() -> None:
-    scene = pooled()
-    uid = scene.get(POOL_KIND, "small")["metadata"]["uid"]
-    scene.memory.delete(POOL_KIND, SPACE, "small", uid)
-    scene.on(30)
-    assert scene.memory.get(POOL_KIND, SPACE, "small") is None
-    assert scene.pods() == []
-    assert scene.ready(CONSUMER_KIND, "orders")[1] == "PoolMissing"

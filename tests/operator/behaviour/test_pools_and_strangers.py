@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from loop_cases import Deaf
 from pool_scene import MEMBER, SPACE, Scene, pooled
 from prometheus_client import CollectorRegistry
 
@@ -29,11 +30,6 @@ LABELS = {parse.MANAGED: "sluice", parse.CONSUMER: "orders"}
 class Lister:
     def versions(self, kind: str, _namespace: str, _selector: str) -> dict[str, str]:
         return {"u1": "5"} if kind == "Pod" else {}
-
-
-class Deaf:
-    def wake(self, *_: object, **__: object) -> None:
-        """Nothing."""
 
 
 @pytest.mark.parametrize("more", [{parse.ROLE: "driver"}, {parse.ROLE: "driver", parse.POOL: "small"}, {parse.ROLE: "executor", parse.POOL: "small"}])

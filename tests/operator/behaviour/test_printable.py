@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plan.views import driver
 from scenarios import started
-from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
-from steering.programs import Migrator
+from simulated_cluster import SPEC, SimulatedCluster
 
 from sluice_operator.cluster.port import Rejected
 from sluice_operator.names import printable
+from sluice_operator.plan import known_words
+from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.state.serialization import load_report
 
 Json = dict[str, Any]
@@ -38,31 +39,6 @@ def assert_printable(world: SimulatedCluster, said: str = "gnp.exe") -> None:
     found = [*texts(world.status), *events]
     assert [text for text in found if not text.isprintable()] == []
     assert any(said in text for text in found)
-
-
-@pytest.mark.parametrize("code", [1, 65, 75, 76])
-def test_last_words_of_a_driver_are_one_printable_line(code: int) -> None:
-    """`process` may raise with text out of a record."""
-    world = started()
-    world.habits.exits, world.habits.words = [code], {"reason": SAID, "message": SAID}
-    assert world.run(60, until=lambda: world.status["driver"]["attempt"] == 2 or world.status["phase"] == "Failed")
-    assert_printable(world)
-
-
-def test_last_words_of_a_migration_are_one_printable_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(Migrator.ENDS, 65, {"reason": "BadRow", "message": SAID})
-    world = SimulatedCluster()
-    world.habits.job_exits = [65]
-    world.apply(MIGRATING)
-    assert world.run(60, until=lambda: world.status.get("phase") == "Failed")
-    assert_printable(world)
-
-
-def test_warnings_of_a_report_are_printable_lines() -> None:
-    world = started()
-    world.habits.warnings = [f"PoisonExcluded: {SAID}"]
-    assert world.run(30, until=lambda: any("gnp.exe" in text for text in texts(world.status)))
-    assert_printable(world)
 
 
 def test_a_refusal_of_the_api_server_is_one_printable_line() -> None:
@@ -90,6 +66,19 @@ def test_a_report_has_printable_words(said: str) -> None:
     report = load_report(json.dumps({"number": 1, "phase": said, "warnings": [said], "draining": [{"pod": said}]}))
     if report is not None:
         assert all(text.isprintable() for text in (report.phase, *report.warnings, *(drain.pod for drain in report.draining)))
+
+
+@given(st.text(), st.text())
+def test_last_words_of_a_program_are_one_printable_line(reason: str, said: str) -> None:
+    """`process` may raise with text out of a record."""
+    assert known_words.message(reason, said).isprintable()
+
+
+def test_names_of_finalizers_are_a_short_printable_line() -> None:
+    """Those of a pod may be anything."""
+    said = taken_off_by("shop", "pod", driver(finalizers=[f"\x1b[31m{'x' * 250}/{number}" for number in range(9)]))
+    assert said.isprintable()
+    assert len(said) < 400
 
 
 @given(st.text(st.characters(codec=None)))

@@ -79,26 +79,6 @@ def test_a_report_of_any_length_makes_a_status_of_a_bounded_one() -> None:
     assert {(len(drain.pod), drain.since.tzinfo is None) for drain in report.draining if drain.since} == {(253, False)}
 
 
-def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -> None:
-    """Spark would tell the driver's log alone, again and again."""
-    world = SimulatedCluster()
-    asked: list[Json] = []
-
-    def admission(body: Json) -> None:
-        if body["kind"] == "Pod" and body["metadata"]["labels"].get("sluice.dev/role") == "executor":
-            asked.append(body)
-            raise Rejected("BadRequest", 'strict decoding error: unknown field "spec.nodeselector"')
-
-    world.memory.admission = admission
-    world.apply({**SPEC, "executor": {"podTemplate": {"spec": {"nodeselector": {"disk": "fast"}}}}})
-    assert world.run(60, until=lambda: world.condition("Ready").get("reason") == "ApiRefused")
-    assert 'unknown field "spec.nodeselector"' in world.condition("Ready")["message"]
-    assert not list(world.memory.all("Pod"))
-    (container,) = asked[0]["spec"]["containers"]
-    assert container["image"]
-    assert asked[0]["metadata"]["ownerReferences"][0]["kind"] == "KinesisConsumer"
-
-
 def written(world: SimulatedCluster, status: Json) -> None:
     body = world.must()
     world.memory.replace_status({**body, "status": {**body.get("status", {}), **status}})
@@ -116,6 +96,19 @@ def test_the_policy_is_asked_for_the_last_good_spec_too() -> None:
     world.run(30)
     assert not list(world.memory.all("Pod"))
     assert world.condition("Stalled")["reason"] == "SpecInvalid"
+
+
+def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
+    world = SimulatedCluster()
+    meta = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": {"sluice.dev/role": "nobody's"}}
+    theirs = world.memory.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
+    world.ledger.foreign.add(theirs["metadata"]["uid"])
+    world.apply(SPEC)
+    world.run(20)
+    assert world.condition("Stalled")["reason"] == "ApiRefused"
+    assert "orders-driver-1" in world.condition("Stalled")["message"]
+    world.delete_pod("orders-driver-1")
+    assert world.run(90, until=lambda: ready(world))
 
 
 @pytest.mark.parametrize("name", ["other-teams-db", "orders-driver-7", "orders-drivers"])
@@ -162,23 +155,6 @@ def test_a_number_in_the_status_that_nothing_follows_is_gone_on_from(status: Jso
     assert world.status["driver"]["pod"].startswith("orders-driver-")
     assert world.status["driver"]["attempt"] < 10**9
     assert world.status["restarts"]["count"] < 2**53
-
-
-@pytest.mark.parametrize("asked", [{"suspend": True}, {"replicas": 0}])
-def test_a_driver_whose_spec_is_refused_is_stopped_all_the_same(asked: Json) -> None:
-    """The operator's policy became stricter, so there is no spec to go on with; the driver runs on until the spec says that nothing shall run."""
-    world = SimulatedCluster()
-    world.apply(SPEC)
-    assert world.run(60, until=lambda: ready(world))
-    refused = {**SPEC, "sparkConf": {"spark.master": "x"}}
-    world.apply(refused)
-    written(world, {"lastGoodSpec": refused})
-    world.run(30)
-    assert world.drivers()
-    world.apply({**refused, **asked})
-    world.run(60)
-    assert not list(world.memory.all("Pod"))
-    assert world.condition("Stalled")["reason"] == "SpecInvalid"
 
 
 @pytest.mark.parametrize("since", [0, 20])

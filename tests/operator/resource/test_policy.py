@@ -207,12 +207,3 @@ def test_what_ran_before_an_upgrade_goes_on_and_comes_back(name: str, monkeypatc
         pod["spec"]["containers"][0].pop("env")  # an attempt that follows one is told that there is a table
         pod["spec"].pop("nodeName")
     assert {key: again["spec"].get(key) for key in driver["spec"]} == driver["spec"]
-
-
-def test_a_resource_that_asks_for_too_much_from_the_start_gets_nothing() -> None:
-    world = SimulatedCluster()
-    world.apply({**SPEC, **PRIVILEGED["privileged first"][0]})
-    world.run(30)
-    assert world.status["phase"] == "Failed"
-    assert "spec.initContainers" in world.condition("SpecValid")["message"]
-    assert list(world.memory.all("Pod")) == []
