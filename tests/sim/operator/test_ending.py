@@ -27,12 +27,10 @@ class Ending(Operating):
 
     @rule(at=st.sampled_from(sorted(ENDS)), seconds=seconds)
     def ends(self, at: str, seconds: int) -> None:
-        """See `Operating`."""
         super().ends(at, seconds)
 
     @rule(run=st.sampled_from([1, 10, 100]))
     def lasts(self, run: int) -> None:
-        """See `Operating`."""
         super().lasts(run)
 
 
@@ -83,14 +81,4 @@ def test_an_interrupted_run_goes_on() -> None:
     assert operating.world.status["phase"] != "Completed"
     operating.wait(100)
     assert operating.world.status["phase"] == "Completed"
-    operating.teardown()
-
-
-@pytest.mark.parametrize("at", ["at one", "nowhere"])
-def test_another_end_or_none_starts_a_driver(at: str) -> None:
-    operating = begun()
-    operating.ends("at noon", 60)
-    operating.lasts(1000)
-    operating.ends(at, 30)
-    assert operating.world.status["phase"] == "Running"
     operating.teardown()

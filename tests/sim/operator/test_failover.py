@@ -13,7 +13,7 @@ from kstatus import CURRENT, kstatus
 from steering.machine import Operating
 from steering.world import World
 from test_ending import QUICK, begun
-from test_rolling import HABITS, STOPS, Rolling, names
+from test_rolling import HABITS, Rolling, names
 
 ALWAYS: dict[str, Any] = {"strategy": "Standby", "standby": "Always", "readySeconds": 30}
 LEASE = 20  # seconds; the default
@@ -25,14 +25,13 @@ class FailingOver(Rolling):
 
     @rule(rollout=st.sampled_from([ALWAYS, ALWAYS, ALWAYS, None]), standby=st.sampled_from([*HABITS, "mute"]))
     def rolls(self, rollout: dict[str, Any] | None, standby: str) -> None:
-        """See `Operating`."""
         Operating.rolls(self, rollout, standby)
 
 
-def guarded(standby: str = "ok") -> Operating:
+def guarded() -> Operating:
     operating = begun()
     operating.wait(seconds=20)
-    operating.rolls(ALWAYS, standby)
+    operating.rolls(ALWAYS, "ok")
     operating.wait(seconds=20)
     return operating
 
@@ -53,34 +52,6 @@ def is_ready(world: World, attempt: int) -> bool:
 
 def test_a_standby_keeps_the_invariants_through_anything() -> None:
     run_state_machine_as_test(FailingOver, settings=FEW)  # type: ignore[no-untyped-call]  # hypothesis
-
-
-def test_a_standby_stays_behind_a_driver_that_works() -> None:
-    operating = guarded()
-    world = operating.world
-    assert (names(operating), is_ready(world, 1), kstatus(world.must())) == (["orders-driver-1", "orders-driver-2"], True, CURRENT)
-    told = world.reasons()
-    operating.wait(seconds=300)
-    assert (names(operating), world.reasons()) == (["orders-driver-1", "orders-driver-2"], told)
-    operating.teardown()
-
-
-def selected(world: World) -> set[str]:
-    wanted = {tuple(each.split("=")) for each in world.status["selector"].split(",")}
-    return {pod["metadata"]["ownerReferences"][0]["name"] for pod in world.executors() if wanted <= pod["metadata"]["labels"].items()}
-
-
-def test_an_autoscaler_finds_the_executors_of_the_driver_only() -> None:
-    """Those of a standby are idle, and a mean over both halves the load. After a failover it finds those of the next driver."""
-    operating = guarded()
-    world = operating.world
-    owners = {pod["metadata"]["ownerReferences"][0]["name"] for pod in world.executors()}
-    assert (owners, selected(world)) == ({"orders-driver-1", "orders-driver-2"}, {"orders-driver-1"})
-    kill(world)
-    assert world.run(LEASE + 70, until=lambda: is_ready(world, 2))
-    operating.wait(seconds=20)
-    assert selected(world) == {"orders-driver-2"}
-    operating.teardown()
 
 
 def test_a_driver_that_is_killed_is_followed_when_its_lease_expires_and_the_next_standby_is_made() -> None:
@@ -120,15 +91,6 @@ def test_a_standby_follows_while_no_operator_acts() -> None:
     operating.teardown()
 
 
-def test_a_driver_whose_pod_is_deleted_is_followed_within_seconds() -> None:
-    operating = guarded()
-    world = operating.world
-    world.delete_pod("orders-driver-1")
-    assert world.run(15, until=lambda: world.status["driver"]["attempt"] == 2 and world.condition("Ready")["status"] == "True")
-    assert world.run(60, until=lambda: is_ready(world, 2))
-    operating.teardown()
-
-
 def test_a_rollout_replaces_driver_and_standby_and_the_driver_works_until_the_next_is_ready() -> None:
     operating = guarded()
     world = operating.world
@@ -136,84 +98,6 @@ def test_a_rollout_replaces_driver_and_standby_and_the_driver_works_until_the_ne
     assert (world.status["driver"]["attempt"], world.condition("Ready")["status"]) == (1, "True")
     assert world.run(90, until=lambda: is_ready(world, 3))
     assert names(operating) == ["orders-driver-3", "orders-driver-4"]
-    operating.teardown()
-
-
-@pytest.mark.parametrize("moment", [0, 8, 20])
-@pytest.mark.parametrize("stop", STOPS)
-def test_a_stop_ends_driver_and_standby(moment: int, stop: str) -> None:
-    operating = begun()
-    operating.wait(seconds=20)
-    operating.rolls(ALWAYS, "ok")
-    operating.wait(seconds=moment)
-    STOPS[stop](operating)
-    if stop in {"suspend", "scale"}:
-        assert (names(operating), operating.world.status.get("standby")) == ([], None)
-    operating.teardown()
-
-
-def test_a_driver_that_is_killed_is_not_followed_by_a_standby_whose_table_does_not_answer() -> None:
-    """Its credentials may have expired. A new driver is made, as without a standby."""
-    operating = guarded()
-    world = operating.world
-    operating.rolls(ALWAYS, "mute")
-    assert world.run(10, until=lambda: world.condition("StandbyReady").get("reason") == "StandbySilent")
-    kill(world)
-    assert world.run(120, until=lambda: world.status["driver"]["attempt"] == 3 and world.condition("Ready")["status"] == "True")
-    operating.rolls(ALWAYS, "ok")
-    operating.teardown()
-
-
-def test_a_standby_that_stays_silent_is_replaced() -> None:
-    operating = guarded()
-    world = operating.world
-    operating.rolls(ALWAYS, "mute")
-    assert world.run(90, until=lambda: world.status["standby"]["attempt"] > 2)
-    operating.rolls(ALWAYS, "ok")
-    assert world.run(90, until=lambda: is_ready(world, 1))
-    operating.teardown()
-
-
-def test_without_room_the_driver_works_on_and_the_standby_comes_when_there_is_some() -> None:
-    """The resource stays Current: a deploy tool waits for no node that nobody adds."""
-    operating = guarded("pending")
-    world = operating.world
-    operating.wait(seconds=300)
-    assert (world.condition("StandbyReady")["reason"], kstatus(world.must()), world.status["driver"]["attempt"]) == ("Unschedulable", CURRENT, 1)
-    operating.rolls(ALWAYS, "ok")
-    assert world.run(60, until=lambda: is_ready(world, 1))
-    assert world.status["standby"]["attempt"] == 2
-    operating.teardown()
-
-
-def test_a_standby_that_is_refused_delays_no_restart_of_the_driver() -> None:
-    operating = begun()
-    operating.wait(seconds=20)
-    operating.account(missing=True, seconds=1)
-    operating.rolls(ALWAYS, "ok")
-    world = operating.world
-    assert world.run(20, until=lambda: world.condition("StandbyReady").get("reason") == "ApiRefused")
-    kill(world)
-    assert world.run(8, until=lambda: not names(operating))
-    assert not world.condition("Stalled")
-    operating.account(missing=False, seconds=60)
-    assert world.run(60, until=lambda: is_ready(world, world.status["driver"]["attempt"]))
-    assert world.status["standby"]["attempt"] > world.status["driver"]["attempt"]
-    operating.teardown()
-
-
-def test_a_standby_that_may_not_be_scaled_stalls_nothing_and_is_scaled_when_it_may() -> None:
-    operating = guarded()
-    world = operating.world
-    world.admission.policies["patch", "Pod"] = world.now + timedelta(seconds=90), "Invalid"
-    world.admission.names = {"orders-driver-2"}
-    operating.scale(replicas=3, seconds=40)
-    assert (world.condition("Ready")["status"], world.condition("Stalled"), kstatus(world.must())) == ("True", {}, CURRENT)
-    assert "a change of it was refused" in world.condition("StandbyReady")["message"]
-    assert world.reasons().count("ApiRefused") == 1
-    operating.wait(seconds=90)
-    scaled = {pod["metadata"]["annotations"]["sluice.dev/executors"] for pod in world.drivers()}
-    assert (scaled, "refused" in world.condition("StandbyReady")["message"]) == ({"3"}, False)
     operating.teardown()
 
 
@@ -262,29 +146,4 @@ def test_a_strangers_pod_of_the_standbys_name_is_named_and_disturbs_nobody(label
     assert world.status["driver"]["attempt"] == 1
     world.delete_pod("orders-driver-2", 0)
     assert world.run(90, until=lambda: is_ready(world, 1))
-    operating.teardown()
-
-
-def test_a_version_that_fails_keeps_its_pauses() -> None:
-    operating = guarded()
-    world = operating.world
-    operating.blames("*", "raises")
-    operating.wait(seconds=400)
-    assert world.status["restarts"]["count"] >= 3
-    assert world.status["driver"]["attempt"] <= 9
-    assert world.condition("StandbyReady")["reason"] == "StandbyAwaited"
-    operating.blames("*", None)
-    operating.teardown()
-
-
-def test_a_trial_has_no_standby_and_a_rollback_gets_one() -> None:
-    """It would take the lease of a version that fails, before the rollback does."""
-    operating = guarded()
-    world = operating.world
-    operating.rolls({**ALWAYS, "trial": {"batches": 2, "seconds": 60}}, "ok")
-    assert world.run(60, until=lambda: "proven" in world.status)
-    operating.deploys("bad", "hangs", 40)
-    assert world.status["trial"]["state"] == "Running"
-    assert (world.condition("StandbyReady")["reason"], len(names(operating))) == ("StandbyAwaited", 1)
-    assert world.run(240, until=lambda: bool(world.condition("RolledBack")) and world.condition("StandbyReady").get("reason") == "Ready")
     operating.teardown()

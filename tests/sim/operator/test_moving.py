@@ -20,17 +20,14 @@ class Moving(Operating):
 
     @rule(id_=IDS, to=st.sampled_from(["trimHorizon", "latest"]), seconds=seconds)
     def moves(self, id_: str | None, to: str, seconds: int) -> None:
-        """See `Operating`."""
         super().moves(id_, to, seconds)
 
     @rule(position=st.sampled_from(["ok", "ok", "refused", "failing"]))
     def mover(self, position: str) -> None:
-        """See `Operating`."""
         super().mover(position)
 
     @rule(at=st.sampled_from(["at noon", "nowhere"]), seconds=seconds)
     def ends(self, at: str, seconds: int) -> None:
-        """See `Operating`."""
         super().ends(at, seconds)
 
 
@@ -133,18 +130,6 @@ def test_a_move_whose_job_is_refused_does_not_stop_the_consumer_for_ever() -> No
     operating.teardown()
 
 
-def test_a_move_whose_job_is_deleted_each_time_does_not_stop_the_consumer_for_ever() -> None:
-    operating = begun()
-    world = operating.world
-    operating.moves("one", "trimHorizon", 3)
-    for _ in range(40):
-        world.run(5)
-        if world.pods("migration"):
-            operating.delete_job(seconds=1)
-    assert (world.status["phase"], world.status["position"]["state"]) == ("Running", "Refused")
-    operating.teardown()
-
-
 def test_a_move_whose_image_cannot_be_pulled_is_given_up_in_time() -> None:
     operating = begun()
     operating.spec["pipeline"] = {**operating.spec["pipeline"], "image": "missing"}
@@ -215,36 +200,6 @@ def test_a_move_whose_pod_is_taken_away_goes_on(how: str) -> None:
     operating.teardown()
 
 
-def test_a_move_that_is_dropped_while_it_runs_is_stopped_before_a_driver_starts() -> None:
-    operating = begun()
-    operating.moves("one", "trimHorizon", 1)
-    assert operating.world.run(60, until=lambda: bool(operating.world.pods("migration")))
-    operating.moves(None, "latest", 60)
-    assert operating.world.status["position"]["state"] == "Stopped"
-    assert operating.world.status["phase"] == "Running"
-    operating.teardown()
-
-
-def test_an_image_that_cannot_be_pulled_is_corrected_while_the_move_waits() -> None:
-    operating = begun()
-    operating.spec["pipeline"] = {**operating.spec["pipeline"], "image": "missing"}
-    operating.moves("one", "trimHorizon", 60)
-    assert operating.world.status["phase"] == "Draining"
-    operating.edit(edit="back", seconds=60)
-    assert (moved(operating), operating.world.status["phase"]) == (["one"], "Running")
-    operating.teardown()
-
-
-def test_a_run_that_reached_its_end_reads_again_after_a_move() -> None:
-    operating = begun()
-    operating.ends("at noon", 60)
-    assert operating.world.status["phase"] == "Completed"
-    attempt = operating.world.status["driver"]["attempt"]
-    operating.moves("one", "trimHorizon", 120)
-    assert (operating.world.status["phase"], operating.world.status["driver"]["attempt"]) == ("Completed", attempt + 1)
-    operating.teardown()
-
-
 @pytest.mark.parametrize("rest", ["suspend", "scale"])
 def test_a_move_of_a_consumer_at_rest(rest: str) -> None:
     operating = begun()
@@ -253,16 +208,6 @@ def test_a_move_of_a_consumer_at_rest(rest: str) -> None:
     assert moved(operating) == ([] if rest == "suspend" else ["one"])
     operating.suspend(60) if rest == "suspend" else operating.scale(2, 60)
     assert moved(operating) == ["one"]
-    operating.teardown()
-
-
-def test_a_new_resource_over_an_old_table_moves_nothing_twice() -> None:
-    """The table remembers the id: a cluster that is made again from git applies an old `spec.position`."""
-    operating = begun()
-    operating.moves("one", "trimHorizon", 60)
-    operating.delete(again=True, foreground=True, seconds=60)
-    assert moved(operating) == ["one"]
-    assert operating.world.status["position"]["state"] == "Complete"
     operating.teardown()
 
 

@@ -120,15 +120,6 @@ def test_a_rule_that_is_taken_out_is_missed(mutant: PoolMutant, monkeypatch: pyt
         mutant.story(World())
 
 
-def test_a_pool_rolls_and_each_consumer_follows() -> None:
-    world = pooled()
-    world.pools["small"].edits += 1
-    world.calm(60)
-    assert {one.status.driver.attempt for one in world.consumers.values()} == {2}
-    assert world.pools["small"].status.driver.attempt == 2
-    assert all(isinstance(program, PoolDriver) for program in world.running.values())
-
-
 def test_an_edit_of_one_member_stops_no_other() -> None:
     world = pooled()
     orders, (other,) = world.consumers["orders"], world.working(world.consumers["carts"].uid)
@@ -138,17 +129,6 @@ def test_an_edit_of_one_member_stops_no_other() -> None:
         on(world, 12)
         assert world.working(world.consumers["carts"].uid) == [other]
     assert orders.gone
-
-
-def test_a_member_without_a_pool_says_so() -> None:
-    world = pooled()
-    world.pools["small"].suspend = True
-    on(world, 15)
-    ready = world.consumers["orders"].status.condition("Ready")
-    assert ready is not None
-    assert (ready.reason, ready.message.partition(".")[0]) == ("PoolSuspended", "pool small: it is suspended")
-    world.pools["small"].suspend = False
-    world.calm(60)
 
 
 def test_a_member_that_is_put_out_has_one_driver_and_so_it_has_when_it_returns() -> None:

@@ -29,7 +29,6 @@ class Rolling(Operating):
 
     @rule(rollout=st.sampled_from([STANDBY, STANDBY, STANDBY, None]), standby=st.sampled_from(HABITS))
     def rolls(self, rollout: dict[str, Any] | None, standby: str) -> None:
-        """See `Operating`."""
         super().rolls(rollout, standby)
 
 
@@ -80,31 +79,6 @@ def test_without_room_or_time_the_rollout_is_made_as_recreate_and_says_so(standb
     operating.rolls(STANDBY, "ok")
     operating.edit(edit="batch 1", seconds=60)
     assert (names(operating), world.condition("StandbyReady")) == (["orders-driver-4"], {})
-    operating.teardown()
-
-
-def test_a_standby_that_fails_ends_no_driver_that_works() -> None:
-    operating = rolling("fails")
-    operating.edit(edit="batch 9", seconds=60)
-    world = operating.world
-    assert (world.status["driver"]["attempt"], world.condition("Ready")["status"]) == (1, "True")
-    assert world.status["standby"]["tries"] in {3, 4}
-    assert "no module named orders" in world.condition("StandbyReady")["message"]
-    operating.rolls(STANDBY, "ok")
-    operating.edit(edit="batch 1", seconds=40)
-    assert len(names(operating)) == 1
-    assert world.status["driver"]["attempt"] > 3
-    operating.teardown()
-
-
-def test_a_driver_that_ends_is_followed_by_its_standby() -> None:
-    operating = rolling("slow")
-    operating.edit(edit="batch 9", seconds=5)
-    operating.driver_ends(code=1, times=1, seconds=10)
-    operating.rolls(STANDBY, "ok")
-    operating.wait(seconds=60)
-    assert names(operating) == ["orders-driver-2"]
-    assert operating.world.condition("Ready")["status"] == "True"
     operating.teardown()
 
 
@@ -173,16 +147,6 @@ def test_a_standby_that_hangs_on_a_lost_node_is_named_with_the_way_out() -> None
     world.nodes.remove(lost["spec"]["nodeName"])
     operating.wait(seconds=120)
     assert names(operating) == ["orders-driver-3"]
-    operating.teardown()
-
-
-def test_a_driver_is_scaled_while_its_standby_is_refused() -> None:
-    operating = rolling()
-    operating.account(missing=True, seconds=1)
-    operating.edit(edit="batch 9", seconds=20)
-    operating.scale(replicas=4, seconds=30)
-    assert (names(operating), len(operating.world.executors())) == (["orders-driver-1"], 4)
-    operating.account(missing=False, seconds=60)
     operating.teardown()
 
 

@@ -32,13 +32,11 @@ class Trying(Operating):
         seconds=seconds,
     )
     def deploys(self, strategy: str, image: str, fault: str | None, seconds: int) -> None:
-        """See `Operating`."""
         self.spec = {**self.spec, "rollout": rollout(strategy)}
         super().deploys(image, fault, seconds)
 
     @rule(image=st.sampled_from(["one", "two", "three", "*"]), fault=st.sampled_from([None, *FAULTS]))
     def blames(self, image: str, fault: str | None) -> None:
-        """See `Operating`."""
         super().blames(image, fault)
 
 
@@ -104,27 +102,6 @@ def test_a_record_that_fails_in_both_versions_blames_neither(strategy: str) -> N
     operating.blames("*", None)
     operating.wait(120)
     assert (image(operating), world.status["provenSpec"]["pipeline"]["image"]) == (["two"], "two")
-    operating.teardown()
-
-
-def test_a_revert_after_a_rollback_restarts_nothing() -> None:
-    operating = proven()
-    operating.deploys("two", "raises", 90)
-    attempt = operating.world.status["driver"]["attempt"]
-    operating.deploys("one", None, 60)
-    assert (operating.world.status["driver"]["attempt"], kstatus(operating.world.must())) == (attempt, CURRENT)
-    operating.teardown()
-
-
-def test_a_restart_tries_the_version_again() -> None:
-    operating = proven()
-    operating.deploys("two", "raises", 90)
-    operating.blames("two", None)
-    operating.wait(seconds=120)
-    assert image(operating) == ["one"]
-    operating.ask(what="restart", number=0)
-    operating.wait(seconds=90)
-    assert (image(operating), operating.world.status["provenSpec"]["pipeline"]["image"]) == (["two"], "two")
     operating.teardown()
 
 

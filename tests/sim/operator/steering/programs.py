@@ -30,10 +30,9 @@ STANDS = {"hangs", "searches"}  # faults with which no batch ends
 
 @dataclass
 class Table:
-    """The checkpoint table, as far as it decides who may work. `taken` is the uid of the pod that holds the lease, `owner` a KinesisConsumer."""
+    """The checkpoint table, as far as it decides who may work. `taken` is the uid of the pod that holds the lease."""
 
     taken: str | None = None
-    owner: str | None = None
     generation: int = 0
     beat: int = 0
     migrated: bool = False
@@ -55,7 +54,7 @@ class Table:
 class Habits:
     """How programs behave for now.
 
-    `source` is what a migrator finds: ok, active or bad; `job_exits` what the next migrators end with instead; `job_warnings` how often one warns.
+    `source` is what a migrator finds: ok, active or bad; `job_exits` what the next migrators end with instead.
     `exits` is what the next drivers end with, once running, and `words` what they say then, if anything else than usual. `drain` and `leave`: seconds
     until a driver's batch has ended, and a decommissioned executor's tasks. `early`: drivers report before they run. `takes_over`: seconds for which
     they say Running and hold only some shards; a real one fences all of them first. `warnings` are those in their reports. `executors` that are asked
@@ -70,7 +69,6 @@ class Habits:
     source: str = "ok"
     exits: list[int] = field(default_factory=list)
     job_exits: list[int] = field(default_factory=list)
-    job_warnings: int = 2
     takes_over: int = 4
     drain: int = 3
     leave: int = 3
@@ -114,7 +112,6 @@ class Driver:
         self.place, self.uid, self.meta = place, meta["uid"], meta
         self.config: Json = json.loads(meta["annotations"]["sluice.dev/config"])
         self.table = place.table(self.config["checkpoints"]["table"])
-        self.owner = next(item["value"] for item in pod["spec"]["containers"][0]["env"] if item["name"] == "SLUICE_OWNER")
         self.ended: tuple[int, Json] | None = None
         self.step, self.since = "WaitingOutLease", place.now
         self.begun = place.now
@@ -154,8 +151,6 @@ class Driver:
             self.ended = (65, {"message": "not migrated"})
         elif self.place.habits.fault(self.image) == "refused":
             self.ended = (65, {"reason": "Refused", "message": "entrypoint: there is no module orders"})
-        elif self.table.owner not in {None, self.owner}:
-            self.ended = (65, {"reason": "Refused", "message": f"checkpoints.table: belongs to {self.table.owner}, and this driver to {self.owner}"})
         elif not isinstance(self.config.get("acceptLossOfBatch", 0), int):
             self.ended = (65, {"message": "acceptLossOfBatch: a number is wanted"})
         elif pod and "deletionTimestamp" in pod["metadata"]:
@@ -166,7 +161,7 @@ class Driver:
             self.ended = (75, {"reason": "LeaseHeld", "message": "another driver works"})
         elif self.config["force"] or self.table.taken is None or waited >= timedelta(seconds=self.config["leaseDurationSeconds"]):
             self.place.ledger.takes(self)
-            self.table.taken, self.table.owner, self.table.generation = self.uid, self.owner, self.table.generation + 1
+            self.table.taken, self.table.generation = self.uid, self.table.generation + 1
             self.generation = self.table.generation
             self.table.complete()
             self._go("Starting")
@@ -384,7 +379,7 @@ class Migrator:
     def _end(self, code: int) -> None:
         self.table.migrated = self.table.migrated or code == 0
         words = {} if code == 143 else self.ENDS.get(code, {"message": "row 'x' is unknown"})
-        self.ended = (code, words | ({"warnings": self.place.habits.job_warnings} if code == 0 else {}))
+        self.ended = (code, words | ({"warnings": 2} if code == 0 else {}))
 
 
 class Mover:
