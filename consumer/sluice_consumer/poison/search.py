@@ -231,9 +231,8 @@ class Search:
             proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
-        another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was
-        known = self.known - self.counts.keys()
-        return replace(self, suspects=left, tries=0, evidence=another, failing=None, counts={}, known=known) if left and content else self._over()
+        another = replace(proof, alone=0, witnesses=frozenset())  # whichever is found alone next, it is not the one that was
+        return replace(self, suspects=left, tries=0, evidence=another, failing=None, counts={}) if left and content else self._over()
 
     def waited(self, now: float) -> float:
         """For how many seconds no suspect passed."""

@@ -176,6 +176,21 @@ def test_another_shards_record_that_fails_is_let_go_when_it_failed_twice() -> No
     assert search.failed({"b": 1}, DOWN, ("a",))[1] == Retry(4.0)
     again, step = search.failed({"b": 1}, OTHER, ("a",))
     assert (step, again.evidence.refused, again.wanted()) == (Shorten({}), True, ONE)
+    assert not again.failed(ONE, BAD, ("b",))[0].passed({"b": 1}).evidence.refused, "one that passes since then takes that back"
+
+
+def test_a_shard_that_brings_nothing_is_not_asked_again_while_another_one_has_records() -> None:
+    search, asked = replace(after(BAD, BAD, BAD, others=("b", "c"))[0], busy=frozenset("abc")), []
+    for brings in (0, 1, 1):
+        asked.append(search.control)
+        search, _ = search.passed({str(search.control): 1} if brings else {}).failed(ONE, BAD, ("b", "c"))
+    assert asked == ["b", "c", "c"]
+
+
+def test_what_spoke_against_one_record_does_not_speak_against_the_next_suspects() -> None:
+    known = Evidence("bad", failures=5, alone=3, witnesses=frozenset("b"), kind=DATA)
+    left = Search(3, suspects={"a": 9}, evidence=known).passed({"a": 4}).evidence
+    assert (left.failures, left.alone, left.witnesses) == (5, 0, frozenset())
 
 
 def test_a_sink_that_raises_each_time_when_it_has_the_batch_is_asked_again_each_time() -> None:

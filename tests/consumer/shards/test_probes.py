@@ -32,6 +32,7 @@ class Bench:
     now: float = 1000.0
     calls: int = 0
     made: int = 0
+    walks: int = 1
     idles: bool = True
     fails: Again | None = None
     takes: float = 0.0
@@ -45,7 +46,7 @@ class Bench:
         return self
 
     def idle(self) -> bool:
-        self.calls += 1
+        self.calls += self.walks
         self.now += self.takes
         if self.fails is not None:
             raise self.fails
@@ -254,11 +255,12 @@ def test_by_default_a_shard_is_probed_five_times_a_second_until_it_brought_no_re
             stream.now += probes.pause()
         return (sum(map(len, stream.made.values())) - before) / (stream.now - begun)
 
-    moved = replace(ROW, end=Position.after("3"))
+    moved, unread = replace(ROW, end=Position.after("3")), replace(ROW, end=Position.timestamp(1))
     assert a_second(ROW, ACTIVE_SECONDS) == pytest.approx(5, rel=0.02)
     assert a_second(ROW, 2 * ACTIVE_SECONDS) == pytest.approx(1, rel=0.02)
     assert a_second(moved, 3 * ACTIVE_SECONDS) == pytest.approx(5, rel=0.02), "it moved, so it brought a record"
     assert a_second(moved, 4 * ACTIVE_SECONDS) == pytest.approx(1, rel=0.02)
+    assert a_second(unread, 5 * ACTIVE_SECONDS) == pytest.approx(1, rel=0.02), "of a time nobody knows whether a record came"
     assert stream.refused == 0
 
 
@@ -267,6 +269,16 @@ def test_a_probe_that_walks_through_empty_replies_never_takes_more_than_a_shard_
     """A sparse shard far from the tip: five replies a probe."""
     stream = Stream(share, walks=5).run()
     assert stream.most() <= 5
+
+
+def test_a_probe_that_walked_after_a_pause_is_followed_by_none_within_a_second() -> None:
+    """Meanwhile the shard has saved up calls, but not twice a second's."""
+    bench = Bench(walks=5)
+    bench.probes.limits = ProbeLimits()
+    for _ in range(2):
+        bench.now += 10
+        bench.probes([ROW])
+    assert bench.probes.pause() == pytest.approx(1)
 
 
 def test_a_shard_that_batches_read_is_probed_less_often() -> None:

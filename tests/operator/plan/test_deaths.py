@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
-from plan.views import seconds
+from plan.views import NOW, attempt, ended, seconds, view
 
 from sluice_operator.plan import deaths
-from sluice_operator.plan.deaths import Death, counted, places, returned, suspects
+from sluice_operator.plan.deaths import Death, counted, death_of, places, returned, suspects
+from sluice_operator.state.objects import Observed, Pod
 from sluice_operator.state.seats import MemberVersion
-from sluice_operator.state.status import DeathsStatus
+from sluice_operator.state.status import DeathsStatus, Status
 
 MOST = 3
 MEMBERS = {f"uid-{name}": MemberVersion(name, "h1") for name in "abcdefgh"}
@@ -65,6 +66,19 @@ CASES: list[Case] = [
 def test_deaths_in_a_row(named: Iterable[str], out: str, numbers: dict[str, int]) -> None:
     pool = Pool().dies(*named)
     assert (pool.out, pool.numbers) == (out, numbers)
+
+
+def test_what_is_a_death_of_a_pools_process() -> None:
+    """It ended by itself, with a code that does not say why."""
+
+    def dies(pod: Pod, stopping: str | None = None) -> bool:
+        status = Status(observed_generation=1, driver=attempt(stopping=stopping))
+        return death_of(view(status=status, observed=Observed(drivers=(pod,)))) is not None
+
+    assert [code for code in (0, 1, 2, 64, 65, 75, 76, 137) if dies(ended(code))] == [1, 2, 64, 137]
+    assert not dies(ended(1), stopping="Suspended")
+    assert not dies(ended(1, gone_by=NOW))
+    assert not dies(ended(1, "Evicted"))
 
 
 def test_a_death_counts_once() -> None:

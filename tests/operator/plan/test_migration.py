@@ -51,6 +51,18 @@ def test_a_try_came_to_this(seen: Observed, state: MigrationState, event: str, p
     assert event in [each.reason for each in made.events]
 
 
+@pytest.mark.parametrize(
+    ("since", "others", "state"),
+    [(10, (), State.COMPLETE), (9, (), State.RUNNING), (60, (replace(MIGRATOR, name="another"),), State.RUNNING)],
+    ids=["its pod lives on", "for a moment", "another pod of it works"],
+)
+def test_a_try_ends_with_its_own_container_though_an_injected_one_keeps_its_pod(since: int, others: tuple[Pod, ...], state: State) -> None:
+    pod = replace(MIGRATOR, exit=Exit(code=0, reason="Completed", message="7 shards", at=seconds(-since)))
+    made = planned(migration(), Observed(jobs=(job(active=True),), migrators=(pod, *others))).status.migration
+    assert made is not None
+    assert made.state is state
+
+
 @pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
 def test_what_a_migration_came_to_is_said(warnings: int, told: str) -> None:
     made = planned(migration(), over(0, "Completed", rows=7, warnings=warnings)).status
@@ -76,6 +88,14 @@ OF_DRIVERS = wanted(migrateFrom={"table": "orders-kcl"}, batch={"intervalSeconds
 def test_a_failed_migration_is_tried_again_after_an_edit_of_what_it_would_run(spec: Any, *, again: bool) -> None:
     made = planned(migration(state=State.FAILED, message="row 'x' is unknown"), spec=spec)
     assert (CreateJob() in made.actions) is again
+
+
+@pytest.mark.parametrize(("table", "tries"), [("orders-kcl", 8), ("another", 1)])
+def test_the_tries_of_another_source_count_from_one(table: str, tries: int) -> None:
+    spec = wanted(migrateFrom={"table": table}, pipeline={"entrypoint": "orders.pipeline:process", "image": "fixed"})
+    made = planned(migration(state=State.FAILED, tries=7), spec=spec).status.migration
+    assert made is not None
+    assert made.tries == tries
 
 
 def test_an_edit_of_what_a_migration_runs_ends_its_job_before_another_try() -> None:

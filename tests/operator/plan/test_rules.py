@@ -33,6 +33,7 @@ from plan.views import (
     wanted,
 )
 
+from sluice_operator.names import FINALIZER
 from sluice_operator.plan import rules
 from sluice_operator.state.actions import (
     AddFinalizer,
@@ -70,6 +71,7 @@ NOT_DONE = (
     "(spec.progressDeadlineSeconds). If their node will not come back, run `kubectl delete node NODE`."
 )
 FAILED = RestartStatus(count=1, next_at=seconds(10))
+REFUSED = replace(FAILED, reason="Refused", message="no such stream.", refused=wanted().driver_hash)
 LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
 NOTHING = Observed()
 BOTH = wanted(migrateFrom={"table": "orders-kcl"}, position={"id": "one", "to": {"latest": True}})
@@ -153,6 +155,17 @@ row(
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
+    "release",
+    "a deleted resource whose objects are left alone deletes its Jobs itself, those that have ended too",
+    view(
+        resource=replace(RESOURCE, deleting=True, finalizers=(FINALIZER, "orphan")),
+        status=Status(observed_generation=1, driver=gone()),
+        observed=Observed(jobs=(job(state="Complete"),)),
+    ),
+    (Phase.DELETING, "MigrationStopping", f"waiting until orders-migrate-{HASH}-1 is gone"),
+    DeleteJob(f"orders-migrate-{HASH}-1", "job-1"),
+)
+row(
     "paused",
     "a paused resource that is as its spec asks stays ready",
     view(resource=replace(RESOURCE, paused=True)),
@@ -183,6 +196,16 @@ row(
     (Phase.SUSPENDED, "Paused", "annotation sluice.dev/paused is set"),
     ready="True",
     health=SETTLED,
+)
+row(
+    "paused",
+    "a paused resource is not stalled by what a driver refused before",
+    view(
+        resource=replace(RESOURCE, paused=True),
+        status=Status(observed_generation=1, driver=attempt(), restarts=REFUSED),
+        observed=Observed(drivers=(driver(report=None, reported_at=None),)),
+    ),
+    (Phase.STARTING, "Paused", "annotation sluice.dev/paused is set; then: DriverStarting"),
 )
 row(
     "invalid_spec",
@@ -308,6 +331,12 @@ row(
     (Phase.SUSPENDED, "Suspended", "spec.suspend is true"),
     ready="True",
     health=SETTLED,
+)
+row(
+    "migrate",
+    "a Job of an earlier resource of this name is left to the garbage collector, and waited for",
+    view(spec=MIGRATING, status=FRESH, observed=Observed(jobs=(job(owner="earlier"),))),
+    (Phase.MIGRATING, "MigrationStopping", "waiting until the Job of the last try is gone"),
 )
 row(
     "migrate",
@@ -682,7 +711,7 @@ row(
         status=Status(
             observed_generation=1,
             driver=gone(),
-            restarts=replace(FAILED, reason="Refused", message="no such stream.", refused=wanted().driver_hash),
+            restarts=REFUSED,
         ),
         observed=NOTHING,
     ),

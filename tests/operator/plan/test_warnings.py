@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from plan.views import EXECUTORS, REPORT, attempt, driver, view
+from plan.views import EXECUTORS, NOW, REPORT, attempt, driver, gone, view, wanted
 
 from sluice_operator.plan.advice import advised
 from sluice_operator.plan.conditions import PASSING, WARNINGS
 from sluice_operator.plan.rules import plan
 from sluice_operator.state.actions import Plan
 from sluice_operator.state.objects import Observed
-from sluice_operator.state.status import Status
+from sluice_operator.state.status import Exit, Status
 
 TELL_THE_TIME = {"RetentionNear", "Isolating"}  # their words change with every report, so one event says that they began
 
@@ -38,3 +38,12 @@ def test_a_warning_is_a_condition_until_its_cause_ends_or_for_good(kind: str) ->
     silent, over = heard(second.status, reports=False), heard(second.status)
     assert message(silent, kind) == message(second, kind)
     assert message(over, kind) == (message(second, kind) if kind in WARNINGS else None)
+
+
+def test_where_the_end_of_a_run_is_reached_nothing_is_left_to_warn_of() -> None:
+    """The retention comes nearer to no record that is wanted."""
+    spec = wanted(until={"tip": True})
+    before = heard(Status(observed_generation=1, driver=attempt()), *(f"{kind}: 81%" for kind in PASSING)).status
+    end = Exit(code=0, reason="EndReached", message="7 records", at=NOW)
+    after = plan(view(spec=spec, status=replace(before, driver=gone(spec_hash=spec.driver_hash, exit=end)), observed=Observed())).status
+    assert [(before.condition(kind) is None, after.condition(kind)) for kind in PASSING] == [(False, None)] * len(PASSING)
