@@ -140,7 +140,7 @@ def until(end: str | None) -> UntilConfig | None:
         return None
     if end == TIP:
         return UntilConfig(tip=True)
-    _ = _millis(end, "--until")
+    _ = _millis(end, "--until (tip or a time)")
     return UntilConfig(timestamp=end)
 
 

@@ -149,7 +149,7 @@ KINDS = (
     RowKind(
         SHARD_PREFIX,
         _types(
-            text="first note letter updatedAt",
+            text="first note letter",
             number="generation joins batch records readTo bytes behind replays excluded",
             start=dict,
             end=dict,

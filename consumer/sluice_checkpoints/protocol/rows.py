@@ -168,7 +168,6 @@ class ShardRow:
     size: int = 0
     behind: int = 0
     note: str | None = None
-    updated_at: str | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
     iterator: str | None = None
     excluded: int = 0
@@ -234,7 +233,7 @@ class ShardRow:
             "bytes": self.size,
             "behind": self.behind,
         }
-        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at, "letter": self.letter, "readBy": self.read_by}
+        optional = {"first": self.first, "note": self.note, "letter": self.letter, "readBy": self.read_by}
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
@@ -265,7 +264,6 @@ class ShardRow:
             size=item.get("bytes", 0),
             behind=item.get("behind", 0),
             note=item.get("note"),
-            updated_at=item.get("updatedAt"),
             calls=dict(item.get("calls", {})),
             iterator=left["iterator"] if left.get("batch") == item["batch"] else None,
             excluded=item.get("excluded", 0),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,6 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.run_end import RunEnd
 from sluice_consumer.shards.probes import PROBE_SECONDS
 
-log = logging.getLogger(__name__)
 REST_SECONDS = 0.9  # from one `rest` to the next, at least
 AUDIT_SECONDS = 120.0  # KCL's shard sync interval; children are known from their parents without it
 

@@ -16,7 +16,6 @@ from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
 NAMED = 5  # shards named in a message
-EMPTY = 2  # numbers in a row that pass without shards, at most: a shard joins in the second batch after its row was made, at the latest
 ANEW = "give the query a new checkpoint directory: it continues from the table's positions, with empty state"
 
 

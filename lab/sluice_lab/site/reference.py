@@ -83,10 +83,10 @@ The program is `sluice`, or `kubectl sluice`. The consumer's image has parts of 
 
 | there | here |
 | --- | --- |
-| `python -m sluice_checkpoints migrate`, `export`, `diagnose`, `show`, `adopt` | `sluice migrate` and so on |
+| `python -m sluice_checkpoints migrate`, `export`, `reset`, `diagnose`, `show`, `adopt` | `sluice migrate` and so on |
 | `python -m sluice_checkpoints dead-letters list`, `show` | `sluice dead-letters list --path`, `show --path` |
 | `python -m sluice_consumer` | `sluice run` |
-| `python -m sluice_consumer redrive` | `sluice dead-letters redrive --config` |
+| `python -m sluice_consumer redrive`, `rollback-sink` | `sluice dead-letters redrive --config`, `sluice rollback-sink` |
 
 Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 

@@ -39,7 +39,7 @@ def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutco
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"until": "noon"}, "--until: 'noon' is not an ISO 8601 time"),
+        ({"until": "noon"}, r"--until \(tip or a time\): 'noon' is not an ISO 8601 time"),
         ({"until": "2026-01-01T01:00:00+01:00"}, "until.timestamp is not after start.timestamp"),
         ({"until": "2026-01-02T00:00:00Z"}, None),
         ({"until": "tip"}, None),
