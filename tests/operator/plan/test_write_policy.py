@@ -73,6 +73,7 @@ AT_ONCE, LATER, NEVER = WriteTime.NOW, WriteTime.LATER, WriteTime.NEVER
 FIGURES = replace(OLD, stream=StreamStatus(number=10, reported_at=seconds(5)))
 VERSIONS = replace(FIGURES, versions=(VersionStatus(first_batch=30, image="orders:1.5.0"),))
 UNSEEN = replace(OLD, driver=attempt(uid=None, started_at=None))
+STARTS, UNSEEN_START = replace(OLD, phase=Phase.STARTING), replace(UNSEEN, phase=Phase.STARTING)
 LIMITED = replace(READY, type="ScalingLimited", reason="AtMaximum", message="2m00s behind, busy 100%")
 BEHIND = replace(OLD, conditions=(READY, LIMITED))
 FARTHER = replace(OLD, conditions=(READY, replace(LIMITED, message="3m00s behind, busy 100%")))
@@ -123,9 +124,10 @@ ROWS = [
     Row("a message, and an action", MESSAGE, AT_ONCE, acting=True),
     Row("an executor that drains", replace(OLD, draining=(DrainStatus(pod="orders-exec-1"),)), LATER, age=9),
     Row("the number of executors", replace(OLD, replicas=3), AT_ONCE, age=10),
-    Row("the number of executors at the start", replace(OLD, phase=Phase.STARTING), LATER, replace(OLD, phase=Phase.STARTING, replicas=0), age=119),
-    Row("the driver's uid and start", OLD, LATER, UNSEEN, age=119),
-    Row("the driver's uid and start", OLD, AT_ONCE, UNSEEN, age=120),
+    Row("the number of executors at the start", STARTS, LATER, replace(OLD, phase=Phase.STARTING, replicas=0), age=119),
+    Row("the uid and start of a driver that starts", STARTS, LATER, UNSEEN_START, age=119),
+    Row("the uid and start of a driver that starts", STARTS, AT_ONCE, UNSEEN_START, age=120),
+    Row("the start of a driver that works, which another clock wrote", OLD, AT_ONCE, UNSEEN, age=10),
     Row("the driver's uid and start, and an action", OLD, LATER, UNSEEN, age=120, acting=True),
     Row("the uid of the migration's Job", OLD, LATER, replace(OLD, migration=migration(uid=None)), age=9),
     Row("the uid of the migration's Job", OLD, AT_ONCE, replace(OLD, migration=migration(uid=None)), age=10),
