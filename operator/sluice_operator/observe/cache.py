@@ -84,6 +84,7 @@ class LastReport:
     Attributes:
         text: hash of its last report's text. decoded: that report.
         number: of it. at: when this number was seen first.
+        batch: the open one of that report. batch_at: when this batch was seen first.
         began: when the pod was seen first to have started.
     """
 
@@ -91,8 +92,17 @@ class LastReport:
     decoded: Report | None = None
     number: int = -1
     at: datetime | None = None
+    batch: int | None = None
+    batch_at: datetime | None = None
     began: datetime | None = None
     exit: Exit | None = None
+
+    def hear(self, report: Report, now: datetime) -> None:
+        """Take in a report, or the same once more."""
+        if report.number != self.number:
+            self.number, self.at = report.number, now
+        if report.open_batch != self.batch:
+            self.batch, self.batch_at = report.open_batch, now if report.open_batch is not None else None
 
 
 class StoredResource(NamedTuple):
@@ -358,7 +368,7 @@ def _without_figures(item: Pod | Job) -> Pod | Job:
     """Without what no plan depends on. That a report came is recorded in `LastReport`."""
     if not isinstance(item, Pod):
         return item
-    return replace(item, reported_at=None, report=item.report.without_figures if item.report else None)
+    return replace(item, reported_at=None, batch_at=None, report=item.report.without_figures if item.report else None)
 
 
 def _pod(raw: Json) -> Pod:
@@ -382,7 +392,7 @@ def ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
 
 
 def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, new_report: int | None = None) -> Pod:
-    """The pod with the time at which the number of its report was seen first. Its exit is kept, and `new_report`, the hash of a new report."""
+    """The pod with what of its report was seen first when. Its exit is kept, and `new_report`, the hash of a new report."""
     pod = ending_here(entry.pods.get(pod.name), pod, raw, now)
     if pod.role != "driver":
         return pod
@@ -392,6 +402,6 @@ def _stamped(entry: CacheEntry, pod: Pod, raw: Json, now: datetime, new_report: 
     report.exit, report.began = report.exit or pod.exit, report.began or (now if pod.started_at else None)
     if new_report is not None:
         report.text, report.decoded = new_report, pod.report
-    if pod.report and pod.report.number != report.number:
-        report.number, report.at = pod.report.number, now
-    return replace(pod, reported_at=report.at, seen_at=report.began)
+    if pod.report:
+        report.hear(pod.report, now)
+    return replace(pod, reported_at=report.at, batch_at=report.batch_at, seen_at=report.began)

@@ -1,6 +1,6 @@
 """The pods of pools with the seats in them, as the watch showed them last, and as a live read does.
 
-Two facts are kept that no read shows: when a report's number was seen first, and when a pod's deletion was.
+Facts are kept that no read shows: when a report's number and its open batch were seen first, and when a pod's deletion was.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.observe import parse, seats
-from sluice_operator.observe.cache import ending_here
+from sluice_operator.observe.cache import LastReport, ending_here
 from sluice_operator.untrusted.values import named, part, text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Hosts:
 
     def __init__(self) -> None:
         self._hosts: dict[tuple[str, str], Host] = {}
-        self._heard: dict[str, tuple[int, datetime]] = {}
+        self._heard: dict[str, LastReport] = {}
         self._lock = threading.Lock()  # watches feed it on the event loop, reconciles read it on threads
 
     def see(self, raw: Json, now: datetime, *, gone: bool = False) -> Changed:
@@ -79,7 +79,7 @@ class Hosts:
         """When the last report of this seat was seen first."""
         with self._lock:
             heard = self._heard.get(uid or "")
-        return heard[1] if heard else None
+        return heard.at if heard else None
 
     def drivers(self, snapshots: Iterable[ResourceSnapshot]) -> list[ResourceSnapshot]:
         """With the seat of each consumer whose status names one: its report has the figures."""
@@ -98,14 +98,11 @@ class Hosts:
         return replace(host, size=max(host.size, shown.size)) if shown and shown.pod.uid == host.pod.uid else host
 
     def _heard_at(self, pod: Pod, seat: Seat, now: datetime) -> Seat:
-        uid = seat.uid_in(pod)
         if seat.report is None:
             return seat
-        number, at = self._heard.get(uid, (None, now))
-        if number != seat.report.number:
-            self._heard[uid] = seat.report.number, now
-            at = now
-        return replace(seat, reported_at=at)
+        heard = self._heard.setdefault(seat.uid_in(pod), LastReport())
+        heard.hear(seat.report, now)
+        return replace(seat, reported_at=heard.at, batch_at=heard.batch_at)
 
     def _forget(self, host: Host) -> None:
         for seat in host.seats:
@@ -141,4 +138,4 @@ def _by_seat(host: Host | None) -> dict[str, Seat]:
 
 
 def _without_figures(seat: Seat) -> Seat:
-    return replace(seat, reported_at=None, report=seat.report.without_figures if seat.report else None)
+    return replace(seat, reported_at=None, batch_at=None, report=seat.report.without_figures if seat.report else None)

@@ -176,15 +176,15 @@ def note_report(view: View) -> Status:
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
     report, status = pod.report, view.status
-    stream = _figures(report, status.stream, view.last_report_at)
+    stream = _figures(report, status.stream, view.last_report_at, pod.batch_at or view.now)
     return replace(status, draining=report.draining, stream=stream, versions=report.versions or status.versions)
 
 
-def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:
+def _figures(report: Report, before: StreamStatus | None, heard: datetime, began: datetime) -> StreamStatus:
     same = before is not None and before.open_batch == report.open_batch
     return StreamStatus(
         open_batch=report.open_batch,
-        batch_at=None if report.open_batch is None else before.batch_at if before and same else heard,
+        batch_at=None if report.open_batch is None else before.batch_at if before and same else began,
         number=report.number,
         open_shards=report.open_shards,
         ended_shards=report.ended_shards,

@@ -83,7 +83,7 @@ def figures_interval(resources: int) -> timedelta:
 def _interval(old: Status, new: Status, resources: int) -> timedelta:
     if replace(new, stream=old.stream, versions=old.versions, autoscale=old.autoscale, conditions=_told_before(old, new)) == old:
         return figures_interval(resources)
-    return FOUND_AGAIN_EVERY if new.phase is not Phase.RUNNING and found_again(old, new) else BATCHED_EVERY  # with the start of an open batch
+    return FOUND_AGAIN_EVERY if found_again(old, new) else BATCHED_EVERY
 
 
 def _told_before(old: Status, new: Status) -> tuple[Condition, ...]:

@@ -116,6 +116,7 @@ class Pod:
     a migration's result, and `moved` is that of a move of positions.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
     `seen_at`: when this process saw first that it had started, by its own clock; of drivers' pods alone.
+    `reported_at`: when the number of its report was seen first, and `batch_at` when its open batch was.
     `table_hash`: what decides which checkpoint table it finds under its name.
     `unlisted`: a label of ours is gone, so no watch shows it.
     `working`: of a pool's pod that ended, the members that its exit message names. It is None without a message, or if it does not name all.
@@ -143,6 +144,7 @@ class Pod:
     beside: Trouble | None = None
     report: Report | None = None
     reported_at: datetime | None = None
+    batch_at: datetime | None = None
     unlisted: bool = False
     rows: int | None = None
     warnings: int | None = None

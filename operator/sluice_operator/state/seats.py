@@ -23,7 +23,7 @@ class Seat:
         consumer: uid of the KinesisConsumer. name: its name.
         leave_by: it was asked to leave, and has this time for it.
         began: when the pool's driver began it. exit: how its run ended.
-        reported_at: when the number of its report was seen first.
+        reported_at: when the number of its report was seen first. batch_at: when its open batch was.
     """
 
     consumer: str
@@ -33,6 +33,7 @@ class Seat:
     leave_by: datetime | None = None
     report: Report | None = None
     reported_at: datetime | None = None
+    batch_at: datetime | None = None
     began: datetime | None = None
     exit: Exit | None = None
 
@@ -72,6 +73,7 @@ class Seat:
             exit=self.end_in(host),
             trouble=host.trouble,
             reported_at=self.reported_at,
+            batch_at=self.batch_at,
             report=replace(self.report, executors=min(self.report.executors, 1)) if self.report else None,
         )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sluice_operator.cluster.port import Json
     from sluice_operator.observe.cache import ResourceSnapshot
-    from sluice_operator.state.objects import Pod, Report
+    from sluice_operator.state.objects import Pod
 
     Figures = Callable[[Json, Pod | None], dict[str, float | None]]
 
@@ -131,7 +131,7 @@ def _figures(now: datetime, body: Json, driver: Pod | None) -> dict[str, float |
     status, report = part(body, "status"), driver.report if driver is not None else None
     true = _true(status)
     return {
-        "sluice_consumer_lag_seconds": _lag(now, report, status) if report else None,
+        "sluice_consumer_lag_seconds": _lag(now, driver, status),
         "sluice_consumer_records_per_second": report.records_per_second if report else None,
         "sluice_consumer_busy_ratio": report.busy if report else None,
         "sluice_consumer_open_shards": report.open_shards if report else None,
@@ -172,15 +172,15 @@ def _true(status: Json) -> set[str | None]:
     return {text(c, "type") for c in objects(status, "conditions") if c.get("status") == "True"}
 
 
-def _lag(now: datetime, report: Report, status: Json) -> float | None:
+def _lag(now: datetime, driver: Pod | None, status: Json) -> float | None:
     """Seconds behind at the last commit, or unread at the driver's start, plus the time since the open batch was seen first.
 
     What is not committed falls further behind.
     """
-    if report.millis_behind_latest is None:
+    report, stream = driver.report if driver is not None else None, part(status, "stream")
+    if driver is None or report is None or report.millis_behind_latest is None:
         return None
-    stream = part(status, "stream")
-    since = moment(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
+    since = (moment(stream.get("batchAt")) if stream.get("openBatch") == report.open_batch else None) or driver.batch_at
     return report.millis_behind_latest / 1000 + ((now - since).total_seconds() if since else 0)
 
 

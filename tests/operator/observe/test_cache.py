@@ -12,11 +12,13 @@ from simulated_cluster import SPEC
 from sluice_lab.fakes.cluster import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import cache as caches
-from sluice_operator.observe import parse
+from sluice_operator.observe import parse, seats
 from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.hosts import Hosts
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
+from sluice_operator.state.seats import Seat
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ResourceKey("default", "orders")
@@ -180,7 +182,7 @@ def reporting(**report: Any) -> dict[str, Any]:
 
 
 FIGURES: dict[str, Any] = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12, "deadLetters": 1}
-FIGURES |= {"busy": 0.5, "activeShards": 3, "farthestShard": "shardId-000000000000", "millisBehindOthers": 9}
+FIGURES |= {"openBatch": 8, "busy": 0.5, "activeShards": 3, "farthestShard": "shardId-000000000000", "millisBehindOthers": 9}
 
 
 @pytest.mark.parametrize(
@@ -200,6 +202,32 @@ def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> No
     later = NOW + timedelta(seconds=5)
     assert cache.see("Pod", reporting(**report), later) == (KEY, matters, True)
     assert [pod.reported_at for pod in cache.observed(KEY).drivers] == [later]
+
+
+BATCHES = ((8, 0), (8, 0), (9, 20), (None, None), (8, 40))
+"""Of reports, one each 10 seconds: the open batch, and the second at which it began as far as anybody can tell."""
+
+
+@pytest.mark.parametrize("in_pool", [False, True], ids=["a pod", "a seat"])
+def test_a_batch_is_open_since_the_first_report_that_shows_it(in_pool: bool) -> None:  # noqa: FBT001 - pytest passes by name
+    """Reports come again while it is open; one of them at last is written to the status, at a thousand resources minutes later."""
+    cache, hosts = Cache(), Hosts()
+    cache.see("KinesisConsumer", {**version("7"), "status": {"driver": {"pod": "orders-driver-1"}}}, NOW)
+    for number, (batch, since) in enumerate(BATCHES):
+        now, words = NOW + timedelta(seconds=10 * number), json.dumps({"number": number, "phase": "Running", "openBatch": batch})
+        cache.see("Pod", reporting(**json.loads(words)), now)
+        hosts.see(seated(words), now)
+        (host,) = hosts.of_namespace("shop")
+        drivers = tuple(seat.as_pod(host.pod) for seat in host.seats) if in_pool else cache.observed(KEY).drivers
+        assert [pod.batch_at for pod in drivers] == [None if since is None else NOW + timedelta(seconds=since)]
+
+
+def seated(report: str) -> dict[str, Any]:
+    seat = Seat(consumer="u", name="orders", attempt=1)
+    owner = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumerPool", "name": "small", "uid": "pool-uid", "controller": True}
+    notes: dict[str, Any] = seats.put(seat, "host", {}) | {f"{seats.REPORT}u.1": report}
+    meta = {"namespace": "shop", "name": "small-pool-1", "uid": "host", "annotations": notes, "ownerReferences": [owner]}
+    return {"metadata": meta, "status": {"phase": "Running"}}
 
 
 def test_what_is_new_or_gone_matters() -> None:

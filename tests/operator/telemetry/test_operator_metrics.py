@@ -183,10 +183,11 @@ def test_each_resource_is_told_of_by_the_leader_only(world: Metered) -> None:
 
 def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> None:
     """A batch that hangs commits nothing, so no report says how far behind it falls."""
-    driver = world.told(millisBehindLatest=5_000, openBatch=7)
-    body, seen = world.must(), world.now - timedelta(seconds=300)
+    world.context.cache.see("Pod", world.told(millisBehindLatest=5_000, openBatch=7), world.now - timedelta(seconds=200))
+    world.context.cache.see("Pod", world.told(millisBehindLatest=5_000, openBatch=7), world.now)
+    assert world.value("sluice_consumer_lag_seconds", namespace=KEY.namespace, name=KEY.name) == 205
+    body, seen = world.must(), world.now - timedelta(seconds=300)  # by the operator before this one
     body["status"]["stream"] |= {"openBatch": 7, "batchAt": seen.isoformat()}
-    world.context.cache.see("Pod", driver, world.now)
     world.context.cache.see("KinesisConsumer", {**body, "metadata": {**body["metadata"], "resourceVersion": "x"}}, world.now)
     assert world.value("sluice_consumer_lag_seconds", namespace=KEY.namespace, name=KEY.name) == 305
 
