@@ -54,8 +54,7 @@ def _anew(view: View, standby: StandbyStatus) -> Step | None:
 def _begins(view: View) -> bool:
     """Whether a standby is wanted: the driver works, and another one shall follow it, now or when it is lost."""
     pod = view.driver_pod
-    works = pod is not None and not pod.deleting and pod.exit is None and pod.report is not None and pod.report.holds_all
-    if not works or not view.keeps_table or view.resource.force == view.driver.uid:
+    if pod is None or pod.report is None or not pod.report.holds_all or not view.keeps_table:
         return False
     return view.stands_by if view.outdated is not None else view.has_failover and failover.awaited(view) is None
 

@@ -32,7 +32,6 @@ class Bench:
     now: float = 1000.0
     calls: int = 0
     made: int = 0
-    walks: int = 1
     idles: bool = True
     fails: Again | None = None
     takes: float = 0.0
@@ -46,7 +45,7 @@ class Bench:
         return self
 
     def idle(self) -> bool:
-        self.calls += self.walks
+        self.calls += 1
         self.now += self.takes
         if self.fails is not None:
             raise self.fails
@@ -273,12 +272,12 @@ def test_a_probe_that_walks_through_empty_replies_never_takes_more_than_a_shard_
 
 def test_a_probe_that_walked_after_a_pause_is_followed_by_none_within_a_second() -> None:
     """Meanwhile the shard has saved up calls, but not twice a second's."""
-    bench = Bench(walks=5)
-    bench.probes.limits = ProbeLimits()
+    stream = Stream(None, walks=5)
+    probes = ProbeScheduler(stream.probe, lambda: stream.now, ProbeLimits.of(stream.share))
     for _ in range(2):
-        bench.now += 10
-        bench.probes([ROW])
-    assert bench.probes.pause() == pytest.approx(1)
+        stream.now += 10
+        probes([ROW])
+    assert probes.pause() == pytest.approx(1)
 
 
 def test_a_shard_that_batches_read_is_probed_less_often() -> None:

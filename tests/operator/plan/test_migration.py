@@ -51,6 +51,13 @@ def test_a_try_came_to_this(seen: Observed, state: MigrationState, event: str, p
     assert event in [each.reason for each in made.events]
 
 
+def test_of_a_pod_without_last_words_the_words_of_its_job_are_told_as_one_printable_line() -> None:
+    killed = replace(MIGRATOR, phase="Failed", exit=Exit(code=137, reason="OOMKilled", message="", at=NOW))
+    made = planned(migration(), Observed(jobs=(job(state="Failed", message="too many\n\x1b[2Jtries"),), migrators=(killed,)))
+    assert made.status.migration is not None
+    assert made.status.migration.message == "too many \ufffd[2Jtries"
+
+
 @pytest.mark.parametrize(
     ("since", "others", "state"),
     [(10, (), State.COMPLETE), (9, (), State.RUNNING), (60, (replace(MIGRATOR, name="another"),), State.RUNNING)],

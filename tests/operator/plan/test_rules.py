@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import kstatus
 import pytest
-from plan.rows import SETTLED, STUCK, Row, add, shown
+from argo_lua import argo_health
+from plan.rows import GOING, SETTLED, STUCK, Row, add, shown
 from plan.views import (
     EXECUTORS,
     HASH,
@@ -47,6 +49,7 @@ from sluice_operator.state.actions import (
     Retarget,
 )
 from sluice_operator.state.objects import Observed, Pod, Report, Trouble
+from sluice_operator.state.serialization import dump_status
 from sluice_operator.state.status import (
     AutoscaleStatus,
     Exit,
@@ -243,6 +246,12 @@ row(
     view(observed=Observed(drivers=(driver(), driver(name="orders-driver-7", uid="stray", attempt=7)), executors=EXECUTORS)),
     (Phase.DRAINING, "StrayDriver", "waiting until orders-driver-7 is gone"),
     DeletePod("orders-driver-7", "stray"),
+)
+row(
+    "clear_strays",
+    "one that another resource of this name made is waited for, and left to the garbage collector",
+    view(observed=Observed(drivers=(driver(), driver(name="orders-driver-7", uid="stray", owner="earlier")), executors=EXECUTORS)),
+    (Phase.DRAINING, "StrayDriver", "waiting until orders-driver-7 is gone"),
 )
 row(
     "await_leaving",
@@ -504,6 +513,13 @@ row(
 )
 row(
     "redeploy",
+    "so it is without a standby while the driver does not hold every shard",
+    view(spec=ROLLED, observed=Observed(drivers=(driver(report=replace(REPORT, held_shards=3)),), executors=EXECUTORS)),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "redeploy",
     "a change that moves the table restarts all the same: a standby would find a lease of its own there, and both would work",
     view(spec=wanted(stream=MOVED_TABLE, rollout={"strategy": "Standby"})),
     (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
@@ -514,6 +530,25 @@ row(
     "executors of the last driver are waited for before the next one starts",
     view(status=Status(observed_generation=1, driver=gone()), observed=Observed(executors=(executor(1),))),
     (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node will not come back, run `kubectl delete node NODE`."),
+)
+row(
+    "await_executors",
+    "so it is after a driver that drained",
+    view(
+        status=Status(observed_generation=1, driver=gone(exit=Exit(code=0, reason="Drained", message="", at=NOW))),
+        observed=Observed(executors=(executor(1),)),
+    ),
+    (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node will not come back, run `kubectl delete node NODE`."),
+)
+row(
+    "await_executors",
+    "one that is overdue is what is told, whatever its driver failed with",
+    view(
+        status=Status(observed_generation=1, driver=gone(exit=ended(1).exit), restarts=replace(FAILED, reason="Failed", message="sink is full")),
+        observed=Observed(executors=(executor(1, gone_by=seconds(-60)),)),
+    ),
+    (Phase.BACKING_OFF, "DriverOverdue", OVERDUE.replace("orders-driver-1", "orders-exec-1")),
+    health=STUCK,
 )
 row(
     "await_executors",
@@ -708,11 +743,7 @@ row(
     "refused_by_driver",
     "a spec that a driver refused is stalled while the next attempt waits",
     view(
-        status=Status(
-            observed_generation=1,
-            driver=gone(),
-            restarts=REFUSED,
-        ),
+        status=Status(observed_generation=1, driver=gone(), restarts=REFUSED),
         observed=NOTHING,
     ),
     (
@@ -745,6 +776,7 @@ CUT = Status(
 )
 
 RULES = [rule.__name__ for rule in rules.RULES]
+CLIENTS = {GOING: (kstatus.IN_PROGRESS, "Progressing"), SETTLED: (kstatus.CURRENT, "Healthy"), STUCK: (kstatus.FAILED, "Degraded")}
 AMENDMENTS = ["refused_by_api", "refused_by_driver", "limited"]  # they change the step of a rule
 
 
@@ -765,6 +797,16 @@ def test_a_batch_that_does_not_end_leaves_the_driver_in_doubt_until_it_has_ended
     found = rules.plan(overdue).status.condition("DriverHealthy")
     assert found is not None
     assert (found.status, found.reason, words in found.message) == (status, "BatchOverdue", True)
+
+
+@pytest.mark.parametrize("expected", ROWS, ids=str)
+def test_clients_read_of_a_view_what_a_person_would_say(expected: Row) -> None:
+    """Flux and others (kstatus), and Argo CD's health check, which has a word of its own for what a person has stopped, once it has."""
+    deleted = {"deletionTimestamp": "2026-11-22T12:00:00Z"} if expected.view.resource.deleting else {}
+    body = {"metadata": {"generation": 1, **deleted}, "status": dump_status(rules.plan(expected.view).status)}
+    in_words, health = (kstatus.TERMINATING, "Progressing") if deleted else CLIENTS[expected.plan.health]
+    stopped = expected.plan.reason == "Paused" or (expected.plan.reason, expected.plan.ready) == ("Suspended", "True")
+    assert (kstatus.kstatus(body), argo_health(body)) == (in_words, "Suspended" if stopped else health)
 
 
 def test_every_rule_has_a_row_in_the_order_of_the_rules() -> None:

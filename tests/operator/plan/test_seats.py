@@ -10,8 +10,8 @@ from plan.views import NOW, RESOURCE, UID, attempt, gone, seconds, view, wanted
 from sluice_operator.plan.seats import plan_member, takes_seats
 from sluice_operator.state.actions import CreateDriver, DeletePod
 from sluice_operator.state.objects import Observed, Pod, Report, Trouble
-from sluice_operator.state.seats import EndSeat, Place, PutSeat, Seat, Seating, seat_uid
-from sluice_operator.state.status import Exit, RestartStatus, Status
+from sluice_operator.state.seats import ClearSeat, EndSeat, Place, PutSeat, Seat, Seating, seat_uid
+from sluice_operator.state.status import Exit, Leaving, RestartStatus, Status
 
 HOST = Pod(name="small-pool-1", uid="host", role="pool", owner="pool-uid", phase="Running", started_at=seconds(-7200))
 HERE = Place("small", HOST)
@@ -109,6 +109,15 @@ def test_a_seat_cannot_be_given_up_alone() -> None:
     assert stalled is not None
     assert (stalled.reason, actions) == ("DriverOverdue", ())
     assert "sluice.dev/force=host removes it" in stalled.message
+
+
+def test_a_seat_that_is_over_is_cleared_when_the_status_names_it_no_more() -> None:
+    uid, over = seat_uid("host", UID, 1), replace(SEAT, leave_by=seconds(-9), exit=Exit(code=0, reason="Drained", at=NOW))
+    left = Leaving(attempt=1, pod="orders-driver-1", uid=uid, why="SpecChanged")
+    for leaving, clears in ((left, False), (None, True)):
+        status = Status(observed_generation=1, driver=attempt(2, uid=None, spec_hash=SPEC.driver_hash, leaving=leaving))
+        seen = replace(view(spec=SPEC, status=status, observed=Observed()), seating=Seating(HERE, over={uid: (HOST, over)}))
+        assert (ClearSeat("small-pool-1", "host", over) in plan_member(seen).actions) is clears
 
 
 def test_only_a_pod_that_works_takes_seats() -> None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
-from plan.views import NOW, attempt, migration, seconds, view
+from plan.views import EXECUTORS, NOW, REPORT, attempt, driver, migration, seconds, view
 
 from sluice_operator.plan.live_read_policy import needs_live_read
 from sluice_operator.plan.write_policy import WriteContext, WriteTime, figures_interval, write_time
 from sluice_operator.state.actions import Plan
+from sluice_operator.state.objects import Observed
 from sluice_operator.state.status import (
     Condition,
     DeathsStatus,
@@ -73,7 +74,6 @@ AT_ONCE, LATER, NEVER = WriteTime.NOW, WriteTime.LATER, WriteTime.NEVER
 FIGURES = replace(OLD, stream=StreamStatus(number=10, reported_at=seconds(5)))
 VERSIONS = replace(FIGURES, versions=(VersionStatus(first_batch=30, image="orders:1.5.0"),))
 UNSEEN = replace(OLD, driver=attempt(uid=None, started_at=None))
-STARTS, UNSEEN_START = replace(OLD, phase=Phase.STARTING), replace(UNSEEN, phase=Phase.STARTING)
 LIMITED = replace(READY, type="ScalingLimited", reason="AtMaximum", message="2m00s behind, busy 100%")
 BEHIND = replace(OLD, conditions=(READY, LIMITED))
 FARTHER = replace(OLD, conditions=(READY, replace(LIMITED, message="3m00s behind, busy 100%")))
@@ -124,10 +124,9 @@ ROWS = [
     Row("a message, and an action", MESSAGE, AT_ONCE, acting=True),
     Row("an executor that drains", replace(OLD, draining=(DrainStatus(pod="orders-exec-1"),)), LATER, age=9),
     Row("the number of executors", replace(OLD, replicas=3), AT_ONCE, age=10),
-    Row("the number of executors at the start", STARTS, LATER, replace(OLD, phase=Phase.STARTING, replicas=0), age=119),
-    Row("the uid and start of a driver that starts", STARTS, LATER, UNSEEN_START, age=119),
-    Row("the uid and start of a driver that starts", STARTS, AT_ONCE, UNSEEN_START, age=120),
-    Row("the start of a driver that works, which another clock wrote", OLD, AT_ONCE, UNSEEN, age=10),
+    Row("the number of executors at the start", replace(OLD, phase=Phase.STARTING), LATER, replace(OLD, phase=Phase.STARTING, replicas=0), age=119),
+    Row("the driver's uid and start", OLD, LATER, UNSEEN, age=119),
+    Row("the driver's uid and start", OLD, AT_ONCE, UNSEEN, age=120),
     Row("the driver's uid and start, and an action", OLD, LATER, UNSEEN, age=120, acting=True),
     Row("the uid of the migration's Job", OLD, LATER, replace(OLD, migration=migration(uid=None)), age=9),
     Row("the uid of the migration's Job", OLD, AT_ONCE, replace(OLD, migration=migration(uid=None)), age=10),
@@ -152,6 +151,22 @@ def test_all_resources_together_write_figures_three_times_a_second(resources: in
     assert figures_interval(resources) == timedelta(seconds=expected)
 
 
-@pytest.mark.parametrize("new", [FIGURES, VERSIONS], ids=["figures", "versions"])
-def test_what_a_report_says_needs_no_live_read(new: Status) -> None:
-    assert not needs_live_read(view(status=OLD), Plan(status=new))
+SILENT = replace(OLD, conditions=(READY, replace(READY, type="DriverHealthy", status="Unknown", reason="ReportStale")))
+LISTED, UNLISTED = Observed(drivers=(driver(),), executors=EXECUTORS), Observed(drivers=(driver(unlisted=True),), executors=EXECUTORS)
+BOTH_WORK = Observed(drivers=(driver(),), executors=(EXECUTORS[0], replace(EXECUTORS[1], unlisted=True)))
+ONE_WORKS = replace(BOTH_WORK, drivers=(driver(report=replace(REPORT, executors=1)),))
+READS: dict[str, tuple[Observed, Status, Status, bool]] = {
+    "figures": (LISTED, OLD, FIGURES, False),
+    "versions": (LISTED, OLD, VERSIONS, False),
+    "a driver that counts as silent from now on": (LISTED, OLD, SILENT, True),
+    "a driver that counts as silent already": (LISTED, SILENT, SILENT, False),
+    "a driver that no watch shows": (UNLISTED, OLD, FIGURES, True),
+    "executors that no watch shows, as many as work": (BOTH_WORK, OLD, FIGURES, False),
+    "executors that no watch shows, more than work": (ONE_WORKS, OLD, FIGURES, True),
+    "executors that a watch shows, more than work": (replace(ONE_WORKS, executors=EXECUTORS), OLD, FIGURES, False),
+}
+
+
+@pytest.mark.parametrize(("observed", "old", "new", "read"), READS.values(), ids=READS)
+def test_what_no_watch_shows_is_read_live(observed: Observed, old: Status, new: Status, read: bool) -> None:  # noqa: FBT001 - a table
+    assert needs_live_read(view(status=old, observed=observed), Plan(status=new)) is read
